@@ -94,9 +94,6 @@ class RiskCoverage(Result):
         """Coverage, promised and realized risk at a few coverages."""
         return [dict(zip(self.HIDDEN[:3], self.at(c), strict=True)) for c in COVERAGES_SHOWN]
 
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
-
 
 def risk_coverage(
     y_true: Any,
@@ -144,8 +141,8 @@ def risk_coverage(
     ([0.25, 0.5, 0.75, 1.0], [0.0, 0.0, 0.333, 0.25])
     """
     level, count, used = open_share("confidence", confidence), checked_draws(draws), recorded_seed(seed)
-    y, p, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
-    n, ends = len(y), _tie_ends(p)
+    y, p, ends, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
+    n = len(y)
     gaps = np.cumsum(p - y)[ends] / n  # realized minus promised errors, per record
 
     def simulate(rng: np.random.Generator, rows: int) -> Array:
@@ -155,50 +152,46 @@ def risk_coverage(
     null = in_blocks(simulate, count, width=n, seed=used)
     over, under = max(0.0, float(gaps.max())), max(0.0, -float(gaps.min()))
     promised, realized, answered = np.cumsum(1 - p)[ends], np.cumsum(1 - y)[ends], ends + 1.0
-    area, best = _area(answered, realized), _area(np.array([y.sum(), n]), np.array([0.0, n - y.sum()]))
+
+    def area(answered: Array, errors: Array) -> float:
+        """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order."""
+        counts = np.arange(1.0, n + 1)
+        knots = np.append(0.0, answered), np.append(0.0, errors)  # inside a tie, expected errors grow evenly
+        return float(np.mean(np.interp(counts, *knots) / counts))
+
+    def pvalue(value: float, drawn: Array) -> float:
+        return (1 + int(np.count_nonzero(drawn >= value - 1e-9 * value - 1e-15))) / (count + 1)
+
+    aurc = area(answered, realized)
     return RiskCoverage(
-        answered / n,
-        promised / answered,
-        realized / answered,
-        p[ends],
-        area,
-        area - best,
-        over,
-        _pvalue(over, null[:, 0]),
-        under,
-        _pvalue(under, null[:, 1]),
-        float(np.quantile(null.max(axis=1), level, method="higher")),
-        level,
-        n,
-        dropped,
-        count,
-        used,
+        coverage=answered / n,
+        promised=promised / answered,
+        realized=realized / answered,
+        threshold=p[ends],
+        aurc=aurc,
+        excess_aurc=aurc - area(np.array([y.sum(), n]), np.array([0.0, n - y.sum()])),
+        overconfidence=over,
+        overconfidence_pvalue=pvalue(over, null[:, 0]),
+        underconfidence=under,
+        underconfidence_pvalue=pvalue(under, null[:, 1]),
+        band=float(np.quantile(null.max(axis=1), level, method="higher")),
+        confidence=level,
+        n=n,
+        dropped=dropped,
+        draws=count,
+        seed=used,
     )
 
 
 def _most_confident_first(
     y_true: Any, y_prob: Any, pos_label: Any, missing: Missing, outcome: str | None, prediction: str | None
-) -> tuple[Array, Array, int]:
-    """Return right or wrong and confidence, by falling confidence, and how many rows were dropped."""
+) -> tuple[Array, Array, Any, int]:
+    """Return right or wrong, falling confidence, where ties end, and how many rows were dropped."""
     given = resolve_inputs(y_true, y_prob, outcome=outcome, prediction=prediction)
     checked = check_records(given.y_true, given.y_prob, missing=missing, kind="labels", pos_label=pos_label)
     order = np.argsort(-checked.prediction, kind="stable")
-    return checked.outcome[order].astype(np.float64), checked.prediction[order], checked.dropped
-
-
-def _tie_ends(falling: Array) -> Any:
-    return np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
-
-
-def _pvalue(value: float, null: Array) -> float:
-    return (1 + int(np.count_nonzero(null >= value - 1e-9 * value - 1e-15))) / (len(null) + 1)
-
-
-def _area(answered: Array, errors: Array) -> float:
-    """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order."""
-    counts = np.arange(1.0, answered[-1] + 1)
-    knots = np.append(0.0, answered), np.append(0.0, errors)  # inside a tie, expected errors grow evenly
-    return float(np.mean(np.interp(counts, *knots) / counts))
+    y, p = checked.outcome[order].astype(np.float64), checked.prediction[order]
+    return y, p, np.flatnonzero(np.append(p[1:] != p[:-1], True)), checked.dropped
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -306,8 +299,8 @@ def choose_threshold(
             sentence("clusters", "cannot be given: the guarantee needs independent rows", hint=hint)
         )
     target, level = open_share("risk", risk), open_share("confidence", confidence)
-    y, p, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
-    n, ends = len(y), _tie_ends(p)
+    y, p, ends, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
+    n = len(y)
     # a set is given by the next prediction, which is strictly below it; the last by 0, fixed beforehand
     below = np.append(p[ends[:-1] + 1], 0.0)
     ends, below = (ends, below) if p[-1] > 0 else (ends[:-1], below[:-1])

@@ -211,7 +211,6 @@ def _inverse_before(times: Array, time: Array, counts: Array, is_censored: npt.N
 
 
 def _check_horizon(made: Censored) -> None:
-    """Refuse a horizon at which everyone in some stratum has been censored."""
     for rows, times in made._by_stratum:
         inverse = _inverse_before(times, made.time[rows], np.ones(len(rows)), made.event[rows] == 0)
         if np.isinf(inverse[np.searchsorted(times, made.horizon)]):

@@ -10,14 +10,12 @@ import numpy.typing as npt
 
 from calibrant.results import Array
 
-Codes = npt.NDArray[np.intp]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
     """The cluster of each record, numbered from 0, in the order of the records."""
 
-    codes: Codes
+    codes: npt.NDArray[np.intp]
     number: int
     name: str = "cluster"  # what sentences call a cluster: the name of the column
 
@@ -32,12 +30,10 @@ class Clusters:
 
     @classmethod
     def of_single_records(cls, n: int) -> Clusters:
-        """Make every record a cluster of its own."""
         return cls(np.arange(n), n, "record")
 
     @property
     def all_single(self) -> bool:
-        """Whether every cluster holds one record."""
         return self.number == len(self.codes)
 
     def take(self, which: npt.NDArray[Any] | slice) -> Clusters:
@@ -46,7 +42,6 @@ class Clusters:
         return Clusters(codes.reshape(-1), len(found), self.name)
 
     def total(self, terms: Array) -> Array:
-        """Sum one number per record over each cluster."""
         return np.asarray(np.bincount(self.codes, weights=terms, minlength=self.number), dtype=np.float64)
 
     def matrix(self, terms: Array, places: npt.NDArray[Any], width: int) -> Any:

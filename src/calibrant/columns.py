@@ -1,13 +1,10 @@
-"""Columns that come with the predictions: covariates, groups and clusters, as codes or as numbers.
-
-Any frame or mapping is taken. Ordered values keep their order, missing values are a code of their own, and
-the numbers that trees and tables see can be saved and met again.
-"""
+"""Columns that come with the predictions: covariates, groups and clusters, as codes or as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
@@ -26,7 +23,6 @@ Codes = npt.NDArray[Any]
 
 
 def smallest_dtype(count: int) -> np.dtype[Any]:
-    """Return the smallest type that can number this many things: codes are gathered again and again."""
     return np.min_scalar_type(max(0, count - 1))
 
 
@@ -41,14 +37,12 @@ class Column:
     codes: Codes
     labels: Sequence[Any] | npt.NDArray[Any]
     nominal: bool
-    missing: bool = field(default=False)
+    missing: bool = False
 
     def take(self, rows: npt.NDArray[Any]) -> Column:
-        """Return the column for some rows."""
         return replace(self, codes=self.codes[rows])
 
     def drop_unused_labels(self, rows: npt.NDArray[Any]) -> Column:
-        """Return the column with the labels that some rows have: rows that are left out do not count."""
         present = np.zeros(len(self.labels), dtype=bool)
         present[self.codes[rows]] = True
         if present.all():
@@ -58,39 +52,20 @@ class Column:
         return replace(self, codes=codes, labels=labels, missing=self.missing and bool(present[0]))
 
 
-def _is_missing(item: Any) -> bool:
-    return (
-        item is None
-        or type(item).__name__ in ("NAType", "NaTType")
-        or (isinstance(item, float) and item != item)
-    )
-
-
-def code_labels_of(name: str, values: Any, nominal: bool, order: Sequence[Any] | None = None) -> Column:
-    """Code categories; their order is the one given, or that of their names."""
-    return code_labels(name, *first_codes(name, values), nominal, order)
-
-
 def code_labels(
-    name: str,
-    first: npt.NDArray[Any],
-    labels: list[Any],
-    nominal: bool,
-    order: Sequence[Any] | None = None,
+    name: str, first: npt.NDArray[Any], labels: list[Any], nominal: bool, order: Sequence[Any] | None = None
 ) -> Column:
-    """Renumber codes by the order of their labels, missing first."""
-    gap = labels.index(None) if None in labels else -1
+    """Renumber codes by the order given, or that of the labels' names; missing comes first."""
     known = [label for label in labels if label is not None]
-    rank = {label: place for place, label in enumerate(order)} if order is not None else None
-    known.sort(key=(lambda label: rank[label]) if rank is not None else (lambda label: _by_name(label)))
-    place = {label: i + (gap >= 0) for i, label in enumerate(known)}
-    remap = np.array([0 if k == gap else place[label] for k, label in enumerate(labels)], dtype=np.int32)
-    table: list[Any] = ([None] if gap >= 0 else []) + known
-    return Column(name, remap[first], table, nominal, gap >= 0)
-
-
-def _by_name(label: Any) -> tuple[str, str]:
-    return type(label).__name__, str(label)
+    if order is None:
+        known.sort(key=lambda label: (type(label).__name__, str(label)))
+    else:
+        known.sort(key={label: place for place, label in enumerate(order)}.__getitem__)
+    gaps = len(known) < len(labels)
+    table = [None, *known] if gaps else known
+    place = {label: code for code, label in enumerate(table)}
+    codes = np.array([place[label] for label in labels], dtype=np.int32)
+    return Column(name, codes[first], table, nominal, gaps)
 
 
 def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
@@ -108,35 +83,25 @@ def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
             indices = coded.indices
             if indices.null_count:
                 labels, indices = [*labels, None], indices.fill_null(len(labels))
-            used = np.asarray(indices)
-            return used, labels
-    codes, found = _numbered(name, values)
-    labels = [None if _is_missing(item) else item for item in found]
-    if labels.count(None) < 2:
-        return codes, labels
-    renumbered, merged = _numbered(name, labels)  # several kinds of missing are one
-    return renumbered[codes], merged
-
-
-def _numbered(name: str, values: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
-    """Number the distinct values as they come."""
+            return np.asarray(indices), labels
     table: dict[Any, int] = {}
     try:
-        codes = [table.setdefault(item, len(table)) for item in values]
+        codes = np.array([table.setdefault(item, len(table)) for item in values], dtype=np.int32)
     except TypeError:  # lists, dictionaries
         got = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
         hint = "make a column of each part, or leave the column out"
         raise InvalidInputError(
             sentence(f"column {name!r}", "must have one value per row", got, hint)
         ) from None
-    return np.array(codes, dtype=np.int32), list(table)
-
-
-FEW = 64  # values that are looked for one by one, which is quicker than counting all
+    labels = [None if is_missing(item) else item for item in table]
+    if labels.count(None) < 2:
+        return codes, labels
+    merged: dict[Any, int] = {}  # several kinds of missing are one
+    renumbered = np.array([merged.setdefault(label, len(merged)) for label in labels], dtype=np.int32)
+    return renumbered[codes], list(merged)
 
 
 def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
-    """Code numbers, truth values or dates by their rank."""
     kind = array.dtype.kind
     if kind not in "biufmM":
         raise InvalidInputError(
@@ -150,30 +115,17 @@ def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
         return Column(name, codes, [None, *inner.labels], nominal, True)
     if len(array) == 0:
         return Column(name, np.empty(0, dtype=np.int32), [], nominal)
-    close = kind in "biu" and int(array.max()) - int(array.min()) <= 4 * len(array) + 1024
-    if close and int(array.max()) < 2**63:
-        return _code_range(name, array, nominal)
-    order = np.argsort(array)
-    ordered = array[order]
-    fresh = np.concatenate(([False], ordered[1:] != ordered[:-1]))
-    codes = np.empty(len(array), dtype=np.int32)
-    codes[order] = np.cumsum(fresh, dtype=np.int32)
-    fresh[0] = True
-    return Column(name, codes, ordered[fresh], nominal)
-
-
-def _code_range(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
-    """Code whole numbers that lie close together, by a table."""
-    low, high = int(array.min()), int(array.max())
+    low, high = (int(array.min()), int(array.max())) if kind in "biu" else (0, 2**63)
+    if high - low > 4 * len(array) + 1024 or high >= 2**63:
+        found, ranks = np.unique(array, return_inverse=True)
+        return Column(name, ranks.reshape(-1), found, nominal)
+    # whole numbers that lie close together are counted, not sorted
     shifted = np.empty(len(array), dtype=smallest_dtype(high - low + 1))
     np.subtract(array, low, out=shifted, casting="unsafe", dtype=np.int64)
-    if high - low < FEW:
-        present = np.array([bool((shifted == place).any()) for place in range(high - low + 1)])
-    else:
-        present = np.bincount(shifted) > 0
+    present = np.bincount(shifted) > 0
     labels = np.flatnonzero(present) + low
     codes = shifted if present.all() else (np.cumsum(present) - 1).astype(shifted.dtype)[shifted]
-    return Column(name, codes, (labels > 0 if array.dtype.kind == "b" else labels).tolist(), nominal)
+    return Column(name, codes, (labels > 0 if kind == "b" else labels).tolist(), nominal)
 
 
 class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
@@ -188,7 +140,6 @@ class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
 
     @classmethod
     def of(cls, values: Sequence[Any], order: Sequence[Any]) -> Self:
-        """Return values in some order."""
         array = np.empty(len(values), dtype=object)
         array[:] = values
         made = array.view(cls)
@@ -196,7 +147,6 @@ class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
         return made
 
     def __array_finalize__(self, source: Any) -> None:
-        """Keep the order in slices and selections."""
         self.order = getattr(source, "order", ())
 
 
@@ -208,7 +158,6 @@ def remembered(column: Any) -> Any:
 
 
 def joined_column(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Put parts of a column together again, with its order if it has one."""
     whole = np.concatenate(parts)
     first = parts[0]
     return OrderedValues.of(whole.tolist(), first.order) if isinstance(first, OrderedValues) else whole
@@ -230,7 +179,8 @@ def code_columns(
     if not isinstance(nominal, str | Iterable):
         raise InvalidInputError(sentence("nominal", f"must name columns of {argument}", f"got {nominal!r}"))
     unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
-    columns = [_narrowed(_code(name, values, name in unordered)) for name, values in named]
+    wide = (_code(name, values, name in unordered) for name, values in named)
+    columns = [replace(c, codes=c.codes.astype(smallest_dtype(len(c.labels)), copy=False)) for c in wide]
     if not columns:
         raise InvalidInputError(sentence(argument, "must have a column", "got none"))
     for name in sorted(unordered.difference(column.name for column in columns)):
@@ -240,12 +190,7 @@ def code_columns(
     return columns
 
 
-def _narrowed(column: Column) -> Column:
-    return replace(column, codes=column.codes.astype(smallest_dtype(len(column.labels)), copy=False))
-
-
 def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
-    """Return the columns of a frame, a mapping or a two-dimensional array by name."""
     if isinstance(data, Mapping):
         return [(str(name), values) for name, values in data.items()]
     if isinstance(data, np.ndarray) and data.ndim == 2:
@@ -263,38 +208,35 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
         raise repeated_names(argument, error) from None
     frame = collect(frame)
     if isinstance(frame, nw.Series):
-        return [(_series_name(frame, argument), frame)]
+        if frame.name in (None, ""):  # which its groups are called by
+            hint = f'pass {argument}={{"region": series}}, or rename it'
+            raise InvalidInputError(sentence(argument, "must have a name", "got a series without one", hint))
+        return [(str(frame.name), frame)]
     if isinstance(frame, dict):
         return list(frame.items())
     return [(str(name), frame.get_column(name)) for name in frame.columns]
 
 
-def _series_name(series: Any, argument: str) -> str:
-    """Return the name of a series, which its groups are called by."""
-    if series.name in (None, ""):
-        hint = f'pass {argument}={{"region": series}}, or rename it'
-        raise InvalidInputError(sentence(argument, "must have a name", "got a series without one", hint))
-    return str(series.name)
-
-
 def _code(name: str, values: Any, nominal: bool) -> Column:
-    """Choose how to code a column from its type."""
     import narwhals as nw
 
     values = remembered(values)
     if isinstance(values, OrderedValues):
-        return code_labels_of(name, values.tolist(), nominal, values.order)
+        return code_labels(name, *first_codes(name, values.tolist()), nominal, values.order)
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         ordered = ordered_categories(series)
         if ordered is not None:
-            return code_labels_of(name, series.to_list(), nominal, ordered)
+            return code_labels(name, *first_codes(name, series.to_list()), nominal, ordered)
         # objects (pandas) may be of any type, whatever the first ones are
         objects = isinstance(getattr(series.to_native(), "dtype", None), np.dtypes.ObjectDType)
         if series.dtype in (nw.Categorical, nw.String, nw.Enum) and not objects:
-            return code_labels_of(name, series, True)
+            return code_labels(name, *first_codes(name, series), True)
         if isinstance(series.dtype, nw.Decimal):
-            return _code_decimals(name, series, nominal)
+            numbers = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
+            if series.null_count() == len(series) or float(numbers.abs().max()) < EXACT:
+                return code_numbers(name, exact_array(numbers), nominal)
+            return _code_mixed(name, np.array(series.to_list(), dtype=object), nominal)
         if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
             series = series.dt.replace_time_zone(None)
         array = exact_array(series)
@@ -310,16 +252,6 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
     if array.dtype.kind == "O":
         return _code_mixed(name, array, nominal)
     return code_numbers(name, array, nominal or array.dtype.kind == "b")
-
-
-def _code_decimals(name: str, series: Any, nominal: bool) -> Column:
-    """Code decimals as floats, or one by one where some are too long for these."""
-    import narwhals as nw
-
-    numbers = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
-    if series.null_count() < len(series) and float(numbers.abs().max()) >= EXACT:  # rounded already
-        return _code_mixed(name, np.array(series.to_list(), dtype=object), nominal)
-    return code_numbers(name, exact_array(numbers), nominal)
 
 
 def exact_array(series: Any) -> npt.NDArray[Any]:
@@ -344,34 +276,21 @@ def ordered_categories(series: Any) -> list[Any] | None:
 
 def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     """Code an object column: in order where it holds only numbers or dates, and gaps; else as categories."""
-    first, found = first_codes(name, array.tolist())
-    labels = _without_decimals(found)
+    first, labels = first_codes(name, array.tolist())
+    decimals = [label for label in labels if isinstance(label, Decimal)]
+    if all(one.is_finite() and one == one.to_integral_value() for one in decimals):
+        labels = [int(label) if isinstance(label, Decimal) else label for label in labels]  # floats may round
     known = [label for label in labels if label is not None]
     if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
         if any(isinstance(item, Integral) and abs(int(item)) > EXACT for item in known):
             return code_labels(name, first, labels, nominal, sorted(known))  # floats would round them
         numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
         return code_numbers(name, numbers[first], nominal)
-    order = _in_time(known)
+    order = None
+    if len(set(map(type, known))) == 1 and isinstance(known[0], date | time | timedelta):
+        with suppress(TypeError):  # some with a time zone and some without
+            order = sorted(known)
     return code_labels(name, first, labels, nominal or order is None, order)
-
-
-def _without_decimals(labels: list[Any]) -> list[Any]:
-    """Return whole numbers in place of decimals that all are such: floats might round them."""
-    decimals = [label for label in labels if isinstance(label, Decimal)]
-    if not decimals or not all(one.is_finite() and one == one.to_integral_value() for one in decimals):
-        return labels
-    return [int(label) if isinstance(label, Decimal) else label for label in labels]
-
-
-def _in_time(labels: list[Any]) -> list[Any] | None:
-    """Return dates, times or durations in their order; None where they are something else."""
-    if len(set(map(type, labels))) > 1 or not isinstance(labels[0], date | time | timedelta):
-        return None
-    try:
-        return sorted(labels)
-    except TypeError:  # some with a time zone and some without
-        return None
 
 
 Kind = Literal["number", "moment", "ordered", "category"]
@@ -386,7 +305,6 @@ class Feature:
     labels: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
         known = {"labels": list(self.labels)} if self.kind in ("ordered", "category") else {}
         return {"name": self.name, "kind": self.kind, **known}
 
@@ -398,16 +316,16 @@ class Feature:
         if self.kind == "number" and set(map(type, column.labels)) <= {float, int, np.float64}:
             return np.array(column.labels, dtype=float)
         value = _number if self.kind == "number" else _seconds
-        try:
-            return np.array(
-                [np.nan if label is None else value(label) for label in column.labels], dtype=float
-            )
-        except (TypeError, ValueError):
-            bad = next(label for label in column.labels if not _reads(value, label))
-            rule = "must be numbers" if self.kind == "number" else "must be dates or times"
-            raise InvalidInputError(
-                sentence(f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {bad!r}")
-            ) from None
+        numbers = np.full(len(column.labels), np.nan)
+        for code, label in enumerate(column.labels):
+            try:
+                numbers[code] = np.nan if label is None else value(label)
+            except (TypeError, ValueError):
+                rule = "must be numbers" if self.kind == "number" else "must be dates or times"
+                raise InvalidInputError(
+                    sentence(f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {label!r}")
+                ) from None
+        return numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -427,31 +345,28 @@ class Features:
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Features:
-        """Learn from coded columns what there is to know of each."""
         return cls(tuple(_feature(column) for column in columns))
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
         return [feature.name for feature in self.features]
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        """Which columns hold codes of categories without an order."""
         return tuple(k for k, feature in enumerate(self.features) if feature.kind == "category")
 
     def columns(self, data: Any, length: int, argument: str = "covariates") -> list[Column]:
         """Code the columns needed of any container, in order; one that is absent is refused by name."""
         nominal = [f.name for f in self.features if f.kind == "category"]
-        needed = _only(data, self.names, argument)
-        coded = {column.name: column for column in code_columns(needed, length, argument, nominal)}
+        if isinstance(data, Mapping):  # other columns of a mapping cost nothing then
+            data = {name: values for name, values in data.items() if str(name) in self.names} or data
+        coded = {column.name: column for column in code_columns(data, length, argument, nominal)}
         for name in self.names:
             if name not in coded:
                 raise reject_name(argument, name, sorted(coded))
         return [coded[name] for name in self.names]
 
     def encode(self, columns: Sequence[Column]) -> Encoded:
-        """Turn coded columns into numbers."""
         rows = np.empty((len(columns[0].codes), len(columns)))
         missing, unseen = {}, {}
         for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
@@ -463,7 +378,6 @@ class Features:
         return Encoded(rows, missing, unseen)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Return everything, ready for JSON."""
         return [feature.to_dict() for feature in self.features]
 
     @classmethod
@@ -475,7 +389,6 @@ class Features:
 
 
 def _read_back(item: Mapping[str, Any]) -> Feature:
-    """Check what was stored of one column."""
     name, kind, labels = item["name"], item["kind"], item.get("labels", [])
     if not isinstance(name, str):
         raise InvalidInputError(sentence("name of a column", "must be text", f"got {name!r}"))
@@ -484,13 +397,6 @@ def _read_back(item: Mapping[str, Any]) -> Feature:
     if not isinstance(labels, list) or not all(isinstance(one, str | int | float) for one in labels):
         raise InvalidInputError(sentence(f"labels of column {name!r}", "must be texts or numbers"))
     return Feature(name, kind, tuple(labels))
-
-
-def _only(data: Any, names: Sequence[str], argument: str) -> Any:
-    """Return the columns of those names where the container has names; others cost nothing then."""
-    if isinstance(data, Mapping):
-        return {name: values for name, values in data.items() if str(name) in set(names)} or data
-    return data
 
 
 def _feature(column: Column) -> Feature:
@@ -536,17 +442,18 @@ def _seconds(label: Any) -> float:
     raise TypeError
 
 
-def _reads(value: Any, label: Any) -> bool:
-    try:
-        value(label)
-    except (TypeError, ValueError):
-        return label is None
-    return True
-
-
 def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
-    """Return columns by name, each with one value per row."""
-    columns = _mapped(given, subject)
+    import narwhals as nw
+
+    if not isinstance(given, Mapping):
+        try:
+            given = nw.from_native(given, allow_series=True)
+        except TypeError:
+            rule, got = "must be a mapping of columns or a data frame", f"got {type(given).__name__}"
+            raise InvalidInputError(sentence(subject, rule, got)) from None
+        table = collect(given.to_frame() if isinstance(given, nw.Series) else given)
+        given = table if isinstance(table, dict) else {name: table[name] for name in table.columns}
+    columns = {str(name): _array(column, f"{subject} {name!r}") for name, column in given.items()}
     if not columns:
         raise InvalidInputError(sentence(subject, "must have a column", "got none"))
     for name, column in columns.items():
@@ -579,37 +486,11 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def cluster_labels(given: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the labels of clusters, from an array or from one column of a frame, and which are missing."""
     columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
     (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
     if labels.dtype.kind != "O":
         return labels, np.asarray(labels != labels)
     return labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
-
-
-def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
-    if isinstance(given, Mapping):
-        return {str(name): _array(column, f"{subject} {name!r}") for name, column in given.items()}
-    import narwhals as nw
-
-    try:
-        table: Any = nw.from_native(given, allow_series=True)
-    except TypeError:
-        got = f"got {type(given).__name__}"
-        rule = "must be a mapping of columns or a data frame"
-        raise InvalidInputError(sentence(subject, rule, got)) from None
-    if isinstance(table, nw.Series):
-        table = table.to_frame()
-    table = collect(table)
-    if isinstance(table, dict):
-        return {name: to_array(column, f"{subject} {name!r}") for name, column in table.items()}
-    return {name: _values(table[name]) for name in table.columns}
-
-
-def _values(series: Any) -> npt.NDArray[Any]:
-    """Return the values of a series; categories that have an order keep it."""
-    order = ordered_categories(series)
-    return exact_array(series) if order is None else OrderedValues.of(series.to_list(), order)
 
 
 def _array(column: Any, subject: str) -> npt.NDArray[Any]:
@@ -621,7 +502,8 @@ def _array(column: Any, subject: str) -> npt.NDArray[Any]:
         return column
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        return _values(series)
+        order = ordered_categories(series)
+        return exact_array(series) if order is None else OrderedValues.of(series.to_list(), order)
     array = to_array(column, subject)
     if array.dtype.kind in "US" and isinstance(column, list | tuple):
         array = np.empty(len(column), dtype=object)

@@ -48,7 +48,6 @@ class Demonstration:
         }
 
     def as_csv(self) -> str:
-        """Return the same as CSV; predictions are written so that they are read back to the last bit."""
         lines = zip(*(column.tolist() for column in self.columns.values()), strict=True)
         return "\n".join([",".join(self.columns), *(",".join(map(str, line)) for line in lines), ""])
 

@@ -32,12 +32,11 @@ class Hint(str):
         return made
 
     def worded(self, option: Callable[[str, Any], str]) -> str:
-        """Return the hint with its options written in another way."""
         return _filled(self.words, [option(name, value) for name, value in self.options])
 
 
 def _filled(words: str, options: list[str]) -> str:
-    """Put the options in place of the first "{}"; a label of the user's may hold others."""
+    # as many "{}" as there are options: a label of the user's may hold others
     first, *others = words.split("{}", len(options))
     return first + "".join(option + text for option, text in zip(options, others, strict=True))
 
@@ -62,7 +61,6 @@ class Place(NamedTuple):
         return self.with_line("")
 
     def with_line(self, line: str) -> str:
-        """Return the place, with the line of a text file where it is known."""
         count = f" ({self.rows:,} row{'s' if self.rows > 1 else ''})" if self.rows else ""
         if self.file:
             return f"in row {self.row} of {self.file!r}{line}{count}"
@@ -101,7 +99,9 @@ class CalibrantError(ValueError):
         Name and value of the argument that the hint proposes, or None.
     """
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", rule: str = "", got: str = "", hint: str = "") -> None:
+        """Take a finished message, or the parts of one as `sentence` takes them."""
+        message = sentence(message, rule, got, hint) if rule else message
         super().__init__(message)
         self.message = message
         parts = message if isinstance(message, Message) else sentence("", message)
@@ -175,26 +175,24 @@ def reject_rows(
 
 
 def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
-    """Build the error for a name that is not one of `known`, suggesting the closest."""
+    """Build the error for a name that is not one of `known`, suggesting the closest.
+
+    >>> reject_name("measure", "log", ["log-loss", "log-mcb"]).hint
+    "did you mean 'log-loss'"
+    >>> reject_name("by", "a,b", ["a", "b", "ab"]).hint
+    'these are 2 names; give one at a time, and repeat the option where it takes several'
+    """
     hint = _meant(str(name), [str(one) for one in known])
     return UnknownNameError(sentence(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint))
 
 
 def _meant(name: str, known: list[str]) -> str:
-    """Guess what was meant: several names at once, the first part of a name, or a slip of the pen.
-
-    >>> _meant("log", ["log-loss", "log-mcb"])
-    "did you mean 'log-loss'"
-    >>> _meant("a,b", ["a", "b", "ab"])
-    'these are 2 names; give one at a time, and repeat the option where it takes several'
-    """
     import difflib
 
     parts = [part.strip() for part in name.split(",")]
     if len(parts) > 1 and all(part in known for part in parts):
-        return (
-            f"these are {len(parts)} names; give one at a time, and repeat the option where it takes several"
-        )
+        one = "give one at a time, and repeat the option where it takes several"
+        return f"these are {len(parts)} names; {one}"
     begun = [one for one in known if name and one.startswith((f"{name}-", f"{name}_"))]
     close = begun or difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}" if close else ""

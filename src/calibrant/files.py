@@ -14,33 +14,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from calibrant.errors import UnreadableFileError, UnwritableFileError, sentence
 
 _UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
 SCRATCH = "calibrant-scratch-"  # how the names of scratch folders begin
-SPARED = 10.0  # seconds after its last change during which no other process removes a scratch folder
 CHECKSUM = "checksum"  # the field of a JSON file that holds it
-PATIENCE = 30.0  # seconds to wait for another process that holds the lock of a file
-MAX_NAME_BYTES = 150  # of a file's name that the names of its temporary file and its lock repeat
 
 
 def atomic_write(path: str | Path, data: str | bytes, inputs: Iterable[str | Path] = ()) -> Path:
     """Write a temporary file and rename it: a reader sees the old file or the new one, never a half.
 
-    Parameters
-    ----------
-    path
-        Where to write. Folders, devices, pipes and files of `inputs` are refused.
-    data
-        Text is written as UTF-8, line endings as they are; lone surrogates are escaped.
-    inputs
-        Files that were read, and must not be overwritten.
-
-    Returns
-    -------
-    The path.
+    Folders, devices, pipes and the files of `inputs`, which were read, are refused. Text is written as UTF-8,
+    line endings as they are; lone surrogates are escaped.
     """
     with atomic_path(path, inputs) as part:
         part.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
@@ -66,7 +53,9 @@ def atomic_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator
             with part.open("rb") as written:
                 os.fsync(written.fileno())
             part.replace(target)
-            _flush_folder(target.parent)
+            if os.name != "nt":  # bring the rename to the disk, where the system can
+                with suppress(OSError), _opened(target.parent) as folder:
+                    os.fsync(folder)
         finally:
             part.unlink(missing_ok=True)
             os.close(handle)
@@ -76,8 +65,8 @@ def atomic_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator
 
 
 @contextmanager
-def lock_file(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold the lock of a file, however it is named, from reading it to writing it.
+def lock_file(path: str | Path, patience: float = 30.0) -> Iterator[None]:
+    """Hold the lock of a file, however it is named; wait up to `patience` seconds for another process.
 
     Links to one file share its lock, `.NAME.lock` next to the file itself, where all containers that mount
     the folder see it. It is gone when the block ends.
@@ -85,7 +74,8 @@ def lock_file(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     check_target(path)
-    name = _sidecar(Path(path).resolve(), "lock")
+    target = Path(path).resolve()
+    name = target.parent / f"{_hidden_name(target)}lock"
     try:
         lock = FileLock(name, timeout=patience, mode=0o666)
         lock.acquire()
@@ -132,43 +122,32 @@ class JsonObject(dict[str, Any]):
 
 def parse_json(text: str) -> Any:
     """Read JSON strictly: NaN, infinities (1e999 too) and repeated fields raise ValueError."""
-    content = json.loads(
-        text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_as_object
-    )
-    if (
-        isinstance(content, JsonObject)
-        and content.checksum is None
-        and isinstance(content.get(CHECKSUM), str)
-    ):
-        content.checksum = content.pop(CHECKSUM)  # another program has sorted the fields
+
+    def finite(text: str) -> float:
+        if not math.isfinite(float(text)):
+            raise ValueError(f"got {text}, which is not a finite number")
+        return float(text)
+
+    def as_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+        has_checksum = bool(pairs) and pairs[-1][0] == CHECKSUM and isinstance(pairs[-1][1], str)
+        checksum = pairs.pop()[1] if has_checksum else None
+        content = JsonObject(pairs)
+        if len(content) < len(pairs):
+            raise ValueError("got a field twice")
+        content.checksum = checksum
+        return content
+
+    content = json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=as_object)
+    unread = isinstance(content, JsonObject) and content.checksum is None
+    if unread and isinstance(content.get(CHECKSUM), str):  # another program has sorted the fields
+        content.checksum = content.pop(CHECKSUM)
     return content
 
 
 def checksum_of(content: Mapping[str, Any]) -> str:
-    """Return the checksum of the contents of a JSON object, however it is indented and its fields sorted."""
     kept = {key: value for key, value in content.items() if key != CHECKSUM or not isinstance(value, str)}
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"got {name}, which is not a finite number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refuse_constant(text)
-
-
-def _as_object(pairs: list[tuple[str, Any]]) -> JsonObject:
-    checksum = None
-    if pairs and pairs[-1][0] == CHECKSUM and isinstance(pairs[-1][1], str):
-        checksum = pairs.pop()[1]
-    content = JsonObject(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("got a field twice")
-    content.checksum = checksum
-    return content
 
 
 @contextmanager
@@ -194,7 +173,6 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def remove_unfinished() -> None:
-    """Remove what an interrupted block would leave behind."""
     for path in list(_UNFINISHED):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -206,7 +184,7 @@ def remove_unfinished() -> None:
 def _new_part(target: Path) -> tuple[Path, int]:
     """Make a temporary file next to the target, and lock it before another writer takes it for a leftover."""
     while True:
-        part = _sidecar(target, f"{os.getpid()}-{secrets.token_hex(4)}.part")
+        part = target.parent / f"{_hidden_name(target)}{os.getpid()}-{secrets.token_hex(4)}.part"
         _UNFINISHED.add(part)  # first: a signal may come at any moment
         handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # as the umask leaves it
         _try_lock(handle)
@@ -216,25 +194,18 @@ def _new_part(target: Path) -> tuple[Path, int]:
         _UNFINISHED.discard(part)
 
 
-def _sidecar(target: Path, ending: str) -> Path:
-    """Return the name of a file that accompanies another one, no longer than file systems allow."""
-    return target.parent / f".{_short_name(target)}.{ending}"
+def _hidden_name(target: Path) -> str:
+    """Return how the names of a file's temporary files and lock begin, no longer than file systems allow."""
+    return f".{os.fsencode(target.name)[:150].decode(errors='ignore')}."
 
 
-def _short_name(target: Path) -> str:
-    return os.fsencode(target.name)[:MAX_NAME_BYTES].decode(errors="ignore")
-
-
-def _flush_folder(folder: Path) -> None:
-    """Bring a rename to the disk; not all systems can."""
-    if os.name == "nt":
-        return
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+@contextmanager
+def _opened(path: Path, flags: int = 0) -> Iterator[int]:
+    handle = os.open(path, os.O_RDONLY | flags)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _keep_mode(part: Path, target: Path, more: int = 0) -> None:
@@ -246,33 +217,28 @@ def _keep_mode(part: Path, target: Path, more: int = 0) -> None:
 
 def _remove_leftovers(target: Path) -> None:
     """Remove temporary files of the same target whose writers were killed, and hold no lock any more."""
-    start = f".{_short_name(target)}."
     for name in os.listdir(target.parent):
-        if name.startswith(start) and name.endswith(".part"):
-            with suppress(OSError):
-                handle = os.open(target.parent / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-                try:
-                    if _try_lock(handle):
-                        (target.parent / name).unlink()
-                finally:
-                    os.close(handle)
+        if name.startswith(_hidden_name(target)) and name.endswith(".part"):
+            part = target.parent / name
+            with suppress(OSError), _opened(part, getattr(os, "O_NOFOLLOW", 0)) as handle:
+                if _try_lock(handle):
+                    part.unlink()
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Remove unlocked scratch folders of this user; a new one is spared until its lock is held."""
+    """Remove unlocked scratch folders of this user; those of the last 10 seconds may not be locked yet."""
     with suppress(OSError):
         for folder in place.glob(f"{SCRATCH}*"):
             with suppress(OSError):
                 about = folder.lstat()
                 mine = about.st_mode == stat.S_IFDIR | 0o700 and about.st_uid == os.getuid()
-                handle = _locked(folder) if mine and time.time() - about.st_mtime > SPARED else None
+                handle = _locked(folder) if mine and time.time() - about.st_mtime > 10 else None
                 if handle is not None:
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(handle)
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a handle that holds the lock of a folder, or None where it cannot be had."""
     if os.name == "nt":  # folders cannot be opened there
         return None
     handle = os.open(folder, os.O_RDONLY)

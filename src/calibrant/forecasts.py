@@ -1,7 +1,4 @@
-"""Forecasts: the one object that every measure reads. Checked, sorted once, equal predictions merged.
-
-Rows with equal predictions, merged into levels.
-"""
+"""Forecasts: the one object that every measure reads. Checked, sorted once, equal predictions merged."""
 
 from __future__ import annotations
 
@@ -24,6 +21,8 @@ from calibrant.parallel import chunked_max, chunked_sum, cumulative, dot
 from calibrant.records import Missing, Records, ValidRows, check_records, warn_if_swapped
 from calibrant.results import Array
 
+Counts = npt.NDArray[np.int64]
+
 
 def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
     """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys.
@@ -38,24 +37,14 @@ def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
     ones = key.astype(np.uint8) & np.uint8(1)
     np.right_shift(key, np.uint64(1), out=key)
     changes = key[1:] != key[:-1]
-    if changes.all():
-        return {
-            "values": key.view(np.float64),
-            "outcomes": ones / float(n),
-            "counts": np.ones(n, dtype=np.int64),
-            "n": n,
-            "record_weights": None,
-            "record_outcomes": None,
-        }
-    starts = _after(changes)
-    return {
-        "values": key[starts].view(np.float64),
-        "outcomes": np.add.reduceat(ones, starts, dtype=np.int64) / n,
-        "counts": np.diff(starts, append=n),
-        "n": n,
-        "record_weights": None,
-        "record_outcomes": None,
-    }
+    counts: Counts = np.ones(n, dtype=np.int64)
+    sums: npt.NDArray[Any] = ones
+    if not changes.all():
+        starts = _after(changes)
+        key, counts = key[starts], np.diff(starts, append=n)
+        sums = np.add.reduceat(ones, starts, dtype=np.int64)
+    merged = {"values": key.view(np.float64), "outcomes": sums / float(n), "counts": counts, "n": n}
+    return {**merged, "record_weights": None, "record_outcomes": None}
 
 
 def merged_records(records: Records, binary: bool) -> dict[str, Any]:
@@ -82,12 +71,7 @@ def merged_records(records: Records, binary: bool) -> dict[str, Any]:
 
 
 def _after(changes: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Return where each run of equal entries begins: at 0, and after every change."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1))
-
-
-Counts = npt.NDArray[np.int64]
-PROBED = 64  # rows looked at again before records are sorted: were the arrays changed meanwhile?
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,15 +82,14 @@ class Cells:
     so `over` + `under` is never less than the absolute residual mass of the cell, and equal to it for 0/1.
     """
 
-    low: Array  # smallest prediction
-    high: Array  # largest prediction
+    low: Array
+    high: Array
     over: Array  # sum of w (1 - y) v: the mass by which records with outcome 0 were predicted too high
     under: Array  # sum of w y (1 - v): the mass by which records with outcome 1 were predicted too low
     spread: Array  # sum of w v (1 - v)
     null_variance: Array  # sum of w^2 v (1 - v)
 
     def part(self, levels: slice, share: float) -> Cells:
-        """Return the cells of a range of levels that holds `share` of the weight."""
         masses = (self.over[levels] / share, self.under[levels] / share, self.spread[levels] / share)
         return Cells(self.low[levels], self.high[levels], *masses, self.null_variance[levels] / share**2)
 
@@ -162,13 +145,8 @@ class Forecasts:
     ) -> Forecasts:
         """Take columns of a mapping, or of any frame that narwhals knows (pandas, Polars, DuckDB, ...)."""
         given = resolve_inputs(frame, outcome=outcome, prediction=prediction, weight=weight or None)
-        return cls(
-            given.y_true,
-            given.y_prob,
-            sample_weight=given.sample_weight,
-            missing=missing,
-            pos_label=pos_label,
-        )
+        options: dict[str, Any] = {"missing": missing, "pos_label": pos_label}
+        return cls(given.y_true, given.y_prob, sample_weight=given.sample_weight, **options)
 
     @classmethod
     def of_checked(cls, checked: ValidRows) -> Forecasts:
@@ -288,9 +266,7 @@ class Forecasts:
                 dropped=checked.dropped,
                 total_weight=checked.largest * len(checked),
             )
-        self.__dict__.update(
-            _source=checked, censoring=checked.censoring, _probe=_sample_for_change_check(checked)
-        )
+        self.__dict__.update(_source=checked, censoring=checked.censoring, _probe=_probe(checked))
         self._freeze()
 
     @cached_property
@@ -304,17 +280,13 @@ class Forecasts:
             hint = "pass outcomes and predictions, or Forecasts made from them"
             raise InvalidInputError(sentence("rows", "are not known behind these Forecasts", hint=hint))
         made = Records.of(checked)
-        if not np.array_equal(_sample_for_change_check(checked), self.__dict__["_probe"]) or not self._holds(
-            made
-        ):
+        again = Forecasts.of_records(made)
+        before = (self.__dict__["_probe"], self.values, self.outcomes)
+        now = (_probe(checked), again.values, again.outcomes)
+        if not all(np.array_equal(one, other) for one, other in zip(before, now, strict=True)):
             rule = "must not change while Forecasts made of them are in use"
             raise InvalidInputError(sentence("y_true and y_prob", rule, hint="pass copies"))
         return made
-
-    def _holds(self, records: Records) -> bool:
-        """Return whether these records merge into these levels."""
-        again = Forecasts.of_records(records)
-        return np.array_equal(again.values, self.values) and np.array_equal(again.outcomes, self.outcomes)
 
     def _freeze(self) -> None:
         for item in self.__dict__.values():
@@ -326,11 +298,8 @@ class Forecasts:
 
     def __repr__(self) -> str:
         resolution = "" if self.exact else f", cells up to {self.extents.max():.2g} wide"
-        return (
-            f"Forecasts(n={self.n:,}, levels={self.levels:,}, mean prediction "
-            f"{format_mean(self.mean_prediction)}, "
-            f"base rate {format_mean(self.base_rate)}{resolution})"
-        )
+        means = f"{format_mean(self.mean_prediction)}, base rate {format_mean(self.base_rate)}{resolution}"
+        return f"Forecasts(n={self.n:,}, levels={self.levels:,}, mean prediction {means})"
 
     def __len__(self) -> int:
         return self.n
@@ -431,9 +400,9 @@ class Forecasts:
         return chunked_max(lambda part: squares[part] * v[part] * (1 - v[part]), len(v))
 
 
-def _sample_for_change_check(checked: ValidRows) -> Array:
-    """Return a few of the numbers given, to notice later if they were changed."""
-    rows = np.linspace(0, len(checked) - 1, min(PROBED, len(checked))).astype(np.intp)
+def _probe(checked: ValidRows) -> Array:
+    """Return up to 64 of the numbers given, to notice later if they were changed."""
+    rows = np.linspace(0, len(checked) - 1, min(64, len(checked))).astype(np.intp)
     return np.concatenate((checked.prediction[rows], checked.outcome[rows]))
 
 

@@ -11,13 +11,9 @@ from calibrant.errors import InvalidInputError, MissingDependencyError, reject_n
 from calibrant.inputs import InputNames, NamedColumn
 from calibrant.results import LIBRARIES
 
-ColumnNames = str | Sequence[str] | None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """The inputs of a function, from arrays or columns, with its extra columns."""
-
     y_true: Any
     y_prob: Any
     sample_weight: Any
@@ -30,7 +26,7 @@ def resolve_inputs(
     sample_weight: Any = None,
     *,
     outcome: str | None = None,
-    prediction: ColumnNames = None,
+    prediction: str | Sequence[str] | None = None,
     weight: str | None = None,
     **extra: Any,
 ) -> Inputs:
@@ -43,27 +39,41 @@ def resolve_inputs(
     {'groups': {'team': ['a', 'b']}}
     """
     if outcome is None and prediction is None and weight is None:
-        _check_arrays(y_true, y_prob)
+        if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):
+            rule, hint = "must name columns of the frame", 'outcome="y", prediction="p"'
+            raise InvalidInputError(sentence("outcome and prediction", rule, "got neither", hint))
         return Inputs(y_true, y_prob, sample_weight, extra)
-    _check_named(y_prob, sample_weight, outcome, prediction)
+    if y_prob is not None or sample_weight is not None:
+        hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
+        raise InvalidInputError(sentence("arrays", "must not be combined with column names", hint=hint))
+    for role, given in (("outcome", outcome), ("prediction", prediction)):
+        if given is None or (not isinstance(given, str) and (role == "outcome" or not _is_names(given))):
+            raise InvalidInputError(sentence(role, "must name a column of the frame", f"got {given!r}"))
     several = not isinstance(prediction, str)
-    predictions: list[str] = list(prediction or ()) if not isinstance(prediction, str) else [prediction]
+    predictions = _listed(prediction)
     for name in predictions:
         InputNames.of_columns(str(outcome), name, weight)
     named = {argument: names for argument, names in extra.items() if _is_names(names)}
     wanted = [outcome, *predictions, weight, *(name for names in named.values() for name in _listed(names))]
     table = _opened(y_true, [name for name in wanted if name is not None])
-    columns = [_column(table, name) for name in predictions]
+
+    def column(name: str) -> NamedColumn:
+        return NamedColumn(_values(table, name), f"column {name!r}")
+
+    def part(names: list[str]) -> Any:
+        if isinstance(table, Mapping):
+            return {name: table[name] for name in names}
+        return table.select(*dict.fromkeys(names)).to_native()
+
     return Inputs(
-        _column(table, str(outcome)),
-        dict(zip(predictions, columns, strict=True)) if several else columns[0],
-        None if weight is None else _column(table, weight),
-        {**extra, **{argument: _part(table, names) for argument, names in named.items()}},
+        column(str(outcome)),
+        {name: column(name) for name in predictions} if several else column(predictions[0]),
+        None if weight is None else column(weight),
+        {**extra, **{argument: part(_listed(names)) for argument, names in named.items()}},
     )
 
 
 def _is_names(given: Any) -> bool:
-    """Return whether an extra input is one or more column names."""
     if isinstance(given, str):
         return True
     return isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
@@ -73,26 +83,7 @@ def _listed(names: Any) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _check_arrays(y_true: Any, y_prob: Any) -> None:
-    """Refuse a frame without the names of its columns."""
-    if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):
-        hint = 'outcome="y", prediction="p"'
-        raise InvalidInputError(
-            sentence("outcome and prediction", "must name columns of the frame", "got neither", hint)
-        )
-
-
-def _check_named(y_prob: Any, sample_weight: Any, outcome: str | None, prediction: ColumnNames) -> None:
-    if y_prob is not None or sample_weight is not None:
-        hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
-        raise InvalidInputError(sentence("arrays", "must not be combined with column names", hint=hint))
-    for name, given in (("outcome", outcome), ("prediction", prediction)):
-        if given is None or (not isinstance(given, str) and (name == "outcome" or not _is_names(given))):
-            raise InvalidInputError(sentence(name, "must name a column of the frame", f"got {given!r}"))
-
-
 def frame_columns(frame: Any, wanted: Sequence[str]) -> list[Any]:
-    """Return columns of any frame as arrays; a lazy frame or relation is collected first."""
     table = _opened(frame, wanted)
     return [_values(table, name) for name in wanted]
 
@@ -151,38 +142,20 @@ def collect(table: Any) -> Any:
         with suppress(ImportError):
             return table.collect(backend=library)  # type: ignore[arg-type]
     if relation:
-        return _relation_columns(native)
+        # dates would reach numpy as moments, and an ENUM would need pandas
+        kinds = dict(zip(native.columns, map(str, native.types), strict=True))
+        names = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
+        texts = {name for name, kind in kinds.items() if kind.startswith("ENUM")}
+        parts = [f"CAST({q} AS VARCHAR) AS {q}" if name in texts else q for name, q in names.items()]
+        columns = native.project(", ".join(parts)).fetchnumpy()
+        return {name: x.astype("M8[D]") if kinds[name] == "DATE" else x for name, x in columns.items()}
     kind = f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}"
     rule = "needs pyarrow, polars or pandas to be read"
     raise MissingDependencyError(sentence(f"a {kind}", rule, hint="pip install pyarrow"))
 
 
-def _relation_columns(relation: Any) -> dict[str, Any]:
-    """Return the columns of a DuckDB relation, all read at once.
-
-    Dates are handed to numpy as moments, and an ENUM would need pandas: both are put right.
-    """
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    names = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
-    texts = {name for name, kind in kinds.items() if kind.startswith("ENUM")}
-    parts = [f"CAST({q} AS VARCHAR) AS {q}" if name in texts else q for name, q in names.items()]
-    columns = relation.project(", ".join(parts)).fetchnumpy()
-    return {name: x.astype("M8[D]") if kinds[name] == "DATE" else x for name, x in columns.items()}
-
-
 def _values(table: Any, name: str) -> Any:
     return table[name] if isinstance(table, Mapping) else table[name].to_numpy()
-
-
-def _column(table: Any, name: str) -> NamedColumn:
-    return NamedColumn(_values(table, name), f"column {name!r}")
-
-
-def _part(table: Any, names: Any) -> Any:
-    """Return one column by its name, or a frame of the same kind with several."""
-    if isinstance(table, Mapping):
-        return {name: table[name] for name in _listed(names)}
-    return table.select(*dict.fromkeys(_listed(names))).to_native()
 
 
 def _check_columns(wanted: Sequence[str], known: list[str]) -> None:

@@ -14,9 +14,7 @@ from calibrant.errors import Hint, InvalidInputError, Place, reject_rows, senten
 from calibrant.formatting import pluralize
 from calibrant.results import Array
 
-WIDEST_RATIO = 1e290  # of two weights: beyond it a share of the total, or its reciprocal, overflows
 POSITIVE_COLUMN = "pass the column of the positive class, [:, 1] for outcome 1"
-MOST_CLASSES = 20  # whole numbers without a gap up to here look like classes, beyond like percentages
 SEVERAL_CLASSES = (
     "these look like several classes: class_table and calibrant classes take a column of probabilities "
     "for each; or map the labels to 0 and 1"
@@ -28,8 +26,6 @@ ROW_SUM = 1e-3 + 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedColumn:
-    """A column of the user's frame, with the words that errors use for it."""
-
     values: Any
     subject: str
 
@@ -59,15 +55,15 @@ class InputNames:
 
 
 def unwrap(data: Any) -> Any:
-    """Return the values of a named column; anything else as it is."""
     return data.values if isinstance(data, NamedColumn) else data
 
 
 def to_array(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as an array of any shape; what is masked is missing: NaN, or None among objects."""
     data = unwrap(data)
-    if hasattr(data, "detach"):
-        data = _detached(data)
+    if hasattr(data, "detach"):  # a torch tensor; numpy has no bfloat16
+        data = data.detach()
+        data = data.float() if str(data.dtype) == "torch.bfloat16" else data
     if isinstance(data, np.ma.MaskedArray):
         return _unmasked(data)
     try:
@@ -77,12 +73,6 @@ def to_array(data: Any, name: str) -> npt.NDArray[Any]:
         reason = f"got {type(data).__name__}: {error}".rstrip(".")
         got = "got rows of different lengths" if ragged else reason
         raise InvalidInputError(sentence(name, "must be an array", got, "pass a list or an array")) from None
-
-
-def _detached(tensor: Any) -> Any:
-    """Return a torch tensor as numpy can take it: without gradients, and not in bfloat16, which it lacks."""
-    tensor = tensor.detach()
-    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
 def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
@@ -118,20 +108,14 @@ def _one_dimensional(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InvalidInputError(
-            sentence(name, "must be one-dimensional", f"got shape {array.shape}", _shape_hint(array))
-        )
+        hint = "flatten it with .ravel()" if array.ndim > 1 else "pass a list or an array"
+        if array.ndim == 2 and array.shape[1] >= 2:
+            several = "reduce several classes to one first, see top_label and one_vs_rest"
+            hint = POSITIVE_COLUMN if array.shape[1] == 2 else several
+        raise InvalidInputError(sentence(name, "must be one-dimensional", f"got shape {array.shape}", hint))
     if array.size == 0:
         raise InvalidInputError(sentence(name, "must not be empty", "got no rows"))
     return array
-
-
-def _shape_hint(array: npt.NDArray[Any]) -> str:
-    if array.ndim == 2 and array.shape[1] == 2:
-        return POSITIVE_COLUMN
-    if array.ndim == 2 and array.shape[1] > 2:
-        return "reduce several classes to one first, see top_label and one_vs_rest"
-    return "flatten it with .ravel()" if array.ndim > 1 else "pass a list or an array"
 
 
 def label_hint(labels: list[Any]) -> str:
@@ -192,7 +176,13 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
     gaps, labels = _distinct(array)
     others = [label for label in labels if label != pos_label]
     if len(others) > 1:
-        raise _not_two_labels(name, pos_label, labels, others)
+        shown = ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
+        if len(others) == 2 and len(labels) == 2:
+            rule = f"must be one of the labels of {name}"
+            raise InvalidInputError(sentence("pos_label", rule, f"got {pos_label!r} for {shown}"))
+        hint = "reduce several classes with one_vs_rest; leave pos_label out for numbers from 0 to 1"
+        rule = "must hold two labels where pos_label is given"
+        raise InvalidInputError(sentence(name, rule, f"got {len(labels):,}: {shown}", hint))
     if array.dtype.kind == "O":
         positive = np.array([not gap and item == pos_label for item, gap in zip(array, gaps, strict=True)])
     else:
@@ -201,23 +191,11 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
 
 
 def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]]:
-    """Return where values are missing, and the distinct labels elsewhere."""
     if array.dtype.kind != "O":
         gaps = np.asarray(array != array)
         return gaps, np.unique(array[~gaps]).tolist()
     gaps = np.fromiter((is_missing(item) for item in array), dtype=bool, count=len(array))
     return gaps, list(dict.fromkeys(array[~gaps].tolist()))
-
-
-def _not_two_labels(name: str, pos_label: Any, labels: list[Any], others: list[Any]) -> InvalidInputError:
-    shown = ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
-    if len(others) == 2 and len(labels) == 2:
-        return InvalidInputError(
-            sentence("pos_label", f"must be one of the labels of {name}", f"got {pos_label!r} for {shown}")
-        )
-    hint = "reduce several classes with one_vs_rest; leave pos_label out for numbers from 0 to 1"
-    rule = "must hold two labels where pos_label is given"
-    return InvalidInputError(sentence(name, rule, f"got {len(labels):,}: {shown}", hint))
 
 
 def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = None) -> npt.NDArray[Any]:
@@ -245,7 +223,6 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
 
 
 def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | None:
-    """Return the rows where any array is NaN, or None if there is none."""
     bad: npt.NDArray[np.bool_] | None = None
     for array in arrays:
         if array is not None and array.dtype.kind == "f" and np.isnan(np.min(array)):
@@ -254,7 +231,6 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
 
 
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
-    """Refuse two columns of different length."""
     if len(first) != len(second):
         got = f"got {len(first):,} and {pluralize(len(second), 'row')}"
         raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", got))
@@ -265,19 +241,18 @@ def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
 
     Where the labels differ, or one has none, rows pair by position, as they do for arrays.
     """
-    mine, other = row_labels(data), labels
-    if mine is None or other is None or len(mine) != len(other) or mine.equals(other):
+    mine = row_labels(data)
+    if mine is None or labels is None or len(mine) != len(labels) or mine.equals(labels):
         return
-    if set(mine) == set(other):
-        row = next(k for k, (a, b) in enumerate(zip(mine, other, strict=True)) if a != b)
-        got = f"got the labels {mine[row]!r} and {other[row]!r} in row {row}"
+    if set(mine) == set(labels):
+        row = next(k for k, (a, b) in enumerate(zip(mine, labels, strict=True)) if a != b)
+        got = f"got the labels {mine[row]!r} and {labels[row]!r} in row {row}"
         hint = "align them with .reindex, or pass arrays to pair the rows by position"
         rule = "must have their index labels in the same order"
         raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", rule, got, hint))
 
 
 def row_labels(data: Any) -> Any:
-    """Return the index of a pandas object; None for anything else."""
     return data.index if hasattr(data, "iloc") and hasattr(data, "index") else None
 
 
@@ -289,16 +264,11 @@ def check_unit_interval(array: npt.NDArray[Any], name: str) -> None:
     if low < 0 or high > 1:
         with np.errstate(invalid="ignore"):
             bad = ~((array >= 0) & (array <= 1))
-        hint = SEVERAL_CLASSES if _are_classes(array) else range_hint(low, high)
+        hint = range_hint(low, high)
+        if low in (0, 1) and 2 <= high <= 20:  # 0, 1, 2, ... without a gap are classes, not percentages
+            labels = np.unique(array)
+            hint = SEVERAL_CLASSES if len(labels) >= 3 and np.all(np.diff(labels) == 1) else hint
         reject_rows(name, "must lie in [0, 1]", array, bad, hint)
-
-
-def _are_classes(array: npt.NDArray[Any]) -> bool:
-    """Return whether these may be the numbers of three or more classes: 0, 1, 2, ... without a gap."""
-    if float(np.min(array)) not in (0, 1) or not 2 <= float(np.max(array)) <= MOST_CLASSES:
-        return False
-    labels = np.unique(array)
-    return len(labels) >= 3 and bool(np.all(np.diff(labels) == 1))
 
 
 def any_fraction(array: npt.NDArray[Any]) -> bool:
@@ -327,14 +297,14 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     reject_rows(name, "must not be negative", weight, weight < 0)
     if not weight.any():
         raise InvalidInputError(sentence(name, "must have a positive total", "got only zeros"))
-    negligible = (weight > 0) & (weight < float(np.max(weight)) / WIDEST_RATIO)
-    rule = f"must be 0 or within a factor of {WIDEST_RATIO:.0e} of the largest"
+    widest = 1e290  # beyond it a share of the total, or its reciprocal, overflows
+    negligible = (weight > 0) & (weight < float(np.max(weight)) / widest)
+    rule = f"must be 0 or within a factor of {widest:.0e} of the largest"
     reject_rows(name, rule, weight, negligible, "give such rows weight 0 to leave them out")
     return weight
 
 
 def probabilities(values: npt.ArrayLike, name: str) -> Array:
-    """Return numbers of [0, 1] in the shape in which they were given."""
     array = to_array(values, name)
     if array.size == 0:
         return np.zeros(array.shape)
@@ -345,7 +315,6 @@ def probabilities(values: npt.ArrayLike, name: str) -> Array:
 
 
 def whole_number(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`; True, 3.0 and "3" do not count as such."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
@@ -354,54 +323,44 @@ def whole_number(name: str, value: Any, least: int = 0, most: int | None = None)
 
 
 def whole_numbers(least: int, **options: Any) -> None:
-    """Refuse any of several options that is not a whole number of at least `least`."""
     for name, value in options.items():
         whole_number(name, value, least)
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number, infinity included; the caller checks its range."""
     return _checked(name, value, "be a number", lambda x: not math.isnan(x))
 
 
 def finite_number(name: str, value: Any, least: float = -math.inf) -> float:
-    """Return a finite number of at least `least`."""
     bound = "" if least == -math.inf else f" of at least {least:g}"
     return _checked(name, value, f"be a finite number{bound}", lambda x: math.isfinite(x) and x >= least)
 
 
 def positive_number(name: str, value: Any) -> float:
-    """Return a finite number above 0."""
     return _checked(name, value, "be a positive number", lambda x: math.isfinite(x) and x > 0)
 
 
 def open_share(name: str, value: Any) -> float:
-    """Return a number strictly between 0 and 1: a confidence, a level, a power."""
     return _checked(name, value, "lie strictly between 0 and 1", lambda x: 0 < x < 1)
 
 
 def positive_share(name: str, value: Any) -> float:
-    """Return a number above 0, and at most 1."""
     return _checked(name, value, "lie in (0, 1]", lambda x: 0 < x <= 1)
 
 
 def closed_share(name: str, value: Any) -> float:
-    """Return a number from 0 to 1, ends included."""
     return _checked(name, value, "lie in [0, 1]", lambda x: 0 <= x <= 1)
 
 
 def confidence_or_none(name: str, value: Any) -> float:
-    """Return a confidence in [0, 1); 0 means no intervals."""
     return _checked(name, value, "lie in [0, 1), 0 for no intervals", lambda x: 0 <= x < 1)
 
 
 def clipping(name: str, value: Any) -> float:
-    """Return how far from 0 and 1 predictions are kept: a number strictly between 0 and 0.5."""
     return _checked(name, value, "lie in (0, 0.5)", lambda x: 0 < x < 0.5)
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False; nothing else is taken for either."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidInputError(sentence(name, "must be True or False", f"got {value!r}"))
     return bool(value)

@@ -1,10 +1,6 @@
-"""Work that releases the interpreter's lock, shared out among the cores.
+"""Work shared among the cores: threads, seeded blocks of draws, progress, and sums without BLAS.
 
-Seeds and blocks: random work that comes out the same whatever the number of threads.
-
-Progress: the share of a long computation that is done.
-
-Sums of products without BLAS, whose threads cost more than they save and fight with everybody else's.
+BLAS has threads of its own, which cost more than they save here and compete with those of the caller.
 """
 
 from __future__ import annotations
@@ -12,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +26,6 @@ SHARED_ABOVE = 2**17  # levels from which threads repay their start
 
 
 def map_threads_named(work: Callable[[T], R], named: Mapping[str, T], *, size: int) -> dict[str, R]:
-    """Return the result for every name; where `size` is small, without threads."""
     return dict(zip(named, map_threads(work, named.values(), size=size), strict=True))
 
 
@@ -68,24 +64,15 @@ def report_progress(progress: Progress | None, done: int, total: int) -> None:
     """
     if progress is None:
         return
-    if _takes_two(progress):
-        progress(done, total)
-    else:
-        progress(done / total)
-
-
-def _takes_two(progress: Progress) -> bool:
     try:
         inspect.signature(progress).bind(0, 1)
     except (TypeError, ValueError):  # one number, or a builtin that does not say
-        return False
-    return True
+        progress(done / total)
+    else:
+        progress(done, total)
 
-
-Work = Callable[[np.random.Generator, int], Array]  # generator, rows -> an array with that many rows
 
 BLOCK = 2**17  # numbers drawn at once: they stay in the cache
-MOST_DRAWS = 10**8  # each leaves a value in memory
 
 
 def recorded_seed(seed: int | None) -> int:
@@ -98,19 +85,17 @@ def recorded_seed(seed: int | None) -> int:
 
 
 def checked_draws(draws: int) -> int:
-    """Refuse a number of draws that is not a positive whole number, or larger than anybody can wait for."""
-    return whole_number("draws", draws, 1, MOST_DRAWS)
+    return whole_number("draws", draws, 1, 10**8)  # each leaves a value in memory
 
 
 def check_drawing(draws: int, seed: int | None, threads: int | None) -> None:
-    """Refuse options of draws by name, even where nothing will be drawn."""
     checked_draws(draws)
     recorded_seed(seed)
     thread_count(threads, 0)
 
 
 def in_blocks(
-    work: Work,
+    work: Callable[[np.random.Generator, int], Array],
     draws: int,
     *,
     width: int,
@@ -127,32 +112,24 @@ def in_blocks(
     sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
     workers = thread_count(threads, draws * width)
-    if workers == 1:
-        return _collected(map(work, generators, sizes), draws, progress)
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(workers) as pool:
-        return _collected(pool.map(work, generators, sizes), draws, progress)
-
-
-def _collected(blocks: Iterable[Array], draws: int, progress: Progress | None) -> Array:
-    """Stack the blocks as they are done, and tell how many of the draws that is."""
     collected: list[Array] = []
     done = 0
-    for block in blocks:
-        collected.append(block)
-        done += len(block)
-        report_progress(progress, done, draws)
+    with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
+        for block in map(work, generators, sizes) if pool is None else pool.map(work, generators, sizes):
+            collected.append(block)
+            done += len(block)
+            report_progress(progress, done, draws)
     return np.concatenate(collected)
 
 
 def thread_count(threads: int | None, numbers: int) -> int:
-    """Return the number of threads: as requested, else one for small work or one per processor, at most 8."""
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
             raise InvalidInputError(sentence("threads", "must be a whole number from 1", f"got {threads!r}"))
         return int(threads)
-    return 1 if numbers < 16 * BLOCK else min(8, os.cpu_count() or 1)
+    return 1 if numbers < 16 * BLOCK else WORKERS
 
 
 AT_ONCE = 2**15  # terms that are held at a time: they stay in the cache, and need no new pages of memory
@@ -188,7 +165,6 @@ def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
 
 
 def chunked_max(terms: Callable[[slice], Array], count: int) -> float:
-    """Return the largest of `count` terms; `terms` computes any part of them."""
     starts = range(0, count, AT_ONCE)
     return max(float(terms(slice(start, min(start + AT_ONCE, count))).max()) for start in starts)
 
@@ -202,5 +178,4 @@ def cumulative(terms: Array) -> Array:
 
 
 def dots(rows: Array, other: Array) -> Array:
-    """Return the sum of the products with `other` for every row."""
     return np.asarray(np.einsum("ij,j->i", rows, other))

@@ -1,13 +1,9 @@
-"""Records: the rows of the user, checked once and put in one order that does not depend on row order.
-
-This is the floor under everything that must know single rows: groups cut them, compare and intervals
-resample them, cross-fitting deals them. Forecasts merges them by prediction.
-"""
+"""Records: the rows of the user, checked once and put in one order that does not depend on row order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -76,7 +72,6 @@ class ValidRows:
 
     @property
     def binary(self) -> bool:
-        """Whether every outcome is 0 or 1."""
         return self.outcome.dtype.kind in "bui" or not any_fraction(self.outcome)
 
 
@@ -106,7 +101,7 @@ class Records:
         """Put checked rows in order; `columns` (codes, masks) belong to the rows of the user."""
         outcome, weight = checked.outcome, checked.weight
         weight = None if weight is None else weight / checked.largest
-        extra = [_kept(column, checked) for column in columns]
+        extra = [column if checked.rows is None else column[checked.rows] for column in columns]
         order, ordered = canonical(checked.prediction, outcome, weight, extra)
         return cls(
             order if checked.rows is None else checked.rows[order],
@@ -126,23 +121,16 @@ class Records:
 
     @property
     def n(self) -> int:
-        """How many there are."""
         return len(self.rows)
 
     def take(self, which: npt.NDArray[Any]) -> Records:
-        """Return some of the records, in the same order."""
         rows = self.rows[which]
-        return Records(
-            rows,
-            self.prediction[which],
-            self.outcome[which],
-            self.weight[which] if self.weighted else _ones(len(rows)),
-            self.weighted,
-            self.largest,
-            self.length,
-            self.dropped,
-            self.labels,
-            self.censoring,
+        return replace(
+            self,
+            rows=rows,
+            prediction=self.prediction[which],
+            outcome=self.outcome[which],
+            weight=self.weight[which] if self.weighted else _ones(len(rows)),
         )
 
     def break_ties(self, columns: Sequence[npt.NDArray[Any]]) -> Records:
@@ -176,7 +164,11 @@ def check_records(
     check_same_length(y, p, (names.outcome, names.prediction))
     if w is not None:
         check_same_length(w, p, (names.weight, names.prediction))
-    labels = _labels(y_true, y_prob, sample_weight, names)
+    labels = row_labels(y_prob)
+    check_aligned(y_true, labels, (names.outcome, names.prediction))
+    labels = row_labels(y_true) if labels is None else labels
+    check_aligned(sample_weight, labels, (names.weight, names.prediction))
+    labels = row_labels(sample_weight) if labels is None else labels
     length, kept = len(p), _complete(y, p, w, missing, names)
     if kept is not None:
         y, p, w = y[kept], p[kept], None if w is None else w[kept]
@@ -196,36 +188,22 @@ def check_records(
     return ValidRows(y, np.asarray(p, dtype=np.float64), w, largest, kept, length, dropped, labels, censoring)
 
 
-def _labels(y_true: Any, y_prob: Any, sample_weight: Any, names: InputNames) -> Any:
-    """Return the index that the rows have, after comparing those of all three inputs."""
-    labels = row_labels(y_prob)
-    check_aligned(y_true, labels, (names.outcome, names.prediction))
-    labels = row_labels(y_true) if labels is None else labels
-    check_aligned(sample_weight, labels, (names.weight, names.prediction))
-    return row_labels(sample_weight) if labels is None else labels
-
-
 def _complete(
     y: npt.NDArray[Any], p: npt.NDArray[Any], w: npt.NDArray[Any] | None, missing: Missing, names: InputNames
 ) -> RowIndex | None:
-    """Return the rows without a missing value; None where that is all of them."""
     absent = missing_rows(y, p, w)
     if absent is None:
         return None
+    given = [(y, names.outcome), (p, names.prediction), *([] if w is None else [(w, names.weight)])]
     if missing == "error":
-        for array, name in ((y, names.outcome), (p, names.prediction), (w, names.weight)):
-            if array is not None:
-                reject_rows(name, "must not be missing", array, array != array, DROP_MISSING)
+        for array, name in given:
+            reject_rows(name, "must not be missing", array, array != array, DROP_MISSING)
     if absent.all():
         got = f"got {pluralize(len(p), 'row')}, all with one"
-        empty = (name for array, name in ((y, names.outcome), (w, names.weight)) if _all_missing(array))
+        empty = (name for array, name in given if name != names.prediction and np.all(array != array))
         whose = next(empty, names.prediction)
         raise InvalidInputError(sentence(whose, "must have a row without missing values", got))
     return np.flatnonzero(~absent)
-
-
-def _all_missing(array: npt.NDArray[Any] | None) -> bool:
-    return array is not None and bool(np.all(array != array))
 
 
 def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: InputNames, kind: OutcomeKind) -> None:
@@ -240,7 +218,6 @@ def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: InputNames, k
 
 
 def swapped(checked: ValidRows) -> bool:
-    """Return whether outcomes are fractions and predictions only 0 and 1, as when the two are swapped."""
     return not any_fraction(checked.prediction) and not checked.binary
 
 
@@ -250,17 +227,9 @@ def warn_if_swapped(
     """Warn where the two arguments look swapped; known probabilities as outcomes are legitimate."""
     if swapped(checked):
         names = names.with_names_of(y_true, y_prob, None)
-        text = sentence(
-            f"{names.outcome} and {names.prediction}",
-            "may be swapped",
-            "got fractions as outcomes, and predictions of 0 and 1 alone",
-            "the outcomes come first",
-        )
+        both, got = f"{names.outcome} and {names.prediction}", "got fractions as outcomes, and predictions of"
+        text = sentence(both, "may be swapped", f"{got} 0 and 1 alone", "the outcomes come first")
         warn_user(text, SwappedArgumentsWarning)
-
-
-def _kept(column: npt.NDArray[Any], checked: ValidRows) -> npt.NDArray[Any]:
-    return column if checked.rows is None else column[checked.rows]
 
 
 def _ones(count: int) -> Array:

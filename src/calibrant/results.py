@@ -1,8 +1,4 @@
-"""Result types shared by all packages: the base class, certified values, tables and catalogues.
-
-`Table` holds text cells with sort keys and renders for the terminal, a notebook and the report. `Catalogue`
-is a registry by name that prints as a table.
-"""
+"""Result types shared by all packages: the base class, certified values, tables and catalogues."""
 
 from __future__ import annotations
 
@@ -24,16 +20,10 @@ from calibrant.formatting import format_value
 Array = npt.NDArray[np.float64]
 
 LIBRARIES = ("pyarrow", "polars", "pandas")  # that hold frames in memory, the least copying first
-MIN_COLUMN_WIDTH = 12  # of a wrapped column
-_NUMBER = re.compile(
-    r"[-+≤<]?\s?\d[\d,]*(\.\d+)?(e[-+]?\d+)?\s?(%|points)?( to [-+]?\d[\d,.]*( ?%)?)?( approx\.)?|–"
-)
-
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]], backend: str) -> Any:
-    """Return columns as a frame of the library named: "pandas", "polars" or "pyarrow"."""
     import narwhals as nw
 
     if backend not in LIBRARIES:
@@ -65,7 +55,6 @@ def json_ready(item: Any) -> Any:
 
 
 def json_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a mapping of plain values, ready for JSON."""
     return {str(key): json_ready(part) for key, part in fields.items()}
 
 
@@ -73,7 +62,7 @@ class Result:
     """Base class of frozen results: repr, HTML, JSON and frame follow from the fields of the dataclass.
 
     A subclass is decorated with ``@dataclass(frozen=True, slots=True, repr=False)``. Where it has them, it
-    defines `__str__` (its sentence), `tables` (shown below the sentence in notebooks), `rows` (of `to_frame`)
+    defines `__str__` (its sentence), `sheet` or `tables` (below it in notebooks), `rows` (of `to_frame`)
     and `approximate` (the names of fields that hold only approximately; a class variable, property or
     field). HIDDEN names the fields that `to_dict` leaves out, such as long arrays, and DERIVED the other
     attributes that it adds; "sentence", the text of `__str__`, comes before the fields.
@@ -100,8 +89,8 @@ class Result:
         return cls(**{name: _restored(kinds[name], stored[name]) for name in names})
 
     def tables(self) -> Sequence[Table]:
-        """Return the tables that belong to the sentence."""
-        return ()
+        sheet = getattr(self, "sheet", None)
+        return () if sheet is None else (sheet(),)
 
     def rows(self) -> Sequence[Result]:
         """Return what `to_frame` has one row for: this result itself, unless it lists others."""
@@ -126,7 +115,6 @@ class Result:
 
 
 def _restored(kind: Any, stored: Any) -> Any:
-    """Return a field as its type says, from what JSON keeps of it."""
     inner = [part for part in get_args(kind) if part is not type(None)]
     outer = get_origin(kind)
     if outer in (Union, UnionType):
@@ -144,7 +132,6 @@ def _restored(kind: Any, stored: Any) -> Any:
 
 
 def _short(item: Any) -> str:
-    """Show a number by six digits, an array or a list by its length once it is long."""
     if isinstance(item, (float, np.floating)):
         return f"{item:.6g}"
     if isinstance(item, (np.ndarray, tuple, list)) and len(item) > 4:
@@ -222,14 +209,9 @@ class Measurement:
     def to_dict(self) -> dict[str, Any]:
         """Return the scalar fields, ready for JSON (no witness, no arrays)."""
         plain = (bool, int, float, str, type(None))
+        scalars = ("name", "value", "lower", "upper", "exact", "n", "levels")
         return {
-            "name": self.name,
-            "value": self.value,
-            "lower": self.lower,
-            "upper": self.upper,
-            "exact": self.exact,
-            "n": self.n,
-            "levels": self.levels,
+            **{name: getattr(self, name) for name in scalars},
             "options": json_ready(self.options),
             "details": {key: item for key, item in self.details.items() if isinstance(item, plain)},
         }
@@ -257,21 +239,20 @@ class Table:
     inside: tuple[int | None, ...] = ()
 
     def parent(self, line: int) -> int | None:
-        """Return the line under which a line is folded."""
         return self.inside[line] if self.inside else None
 
     def folded(self, line: int) -> int:
-        """Return how many lines are folded under a line."""
         return self.inside.count(line)
 
     @classmethod
     def from_texts(cls, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         """Return a table of plain texts; those that look like numbers are aligned as numbers."""
-        lines = (tuple(TableCell(text, text, _is_number(text)) for text in row) for row in rows)
+        interval = r"( to [-+]?\d[\d,.]*( ?%)?)?"
+        number = re.compile(rf"[-+≤<]?\s?\d[\d,]*(\.\d+)?(e[-+]?\d+)?\s?(%|points)?{interval}( approx\.)?|–")
+        lines = (tuple(TableCell(text, text, bool(number.fullmatch(text))) for text in row) for row in rows)
         return cls(tuple(columns), tuple(lines))
 
     def without(self, name: str) -> Table:
-        """Return the table without one of its columns."""
         kept = [k for k, column in enumerate(self.columns) if column != name]
         lines = tuple(tuple(line[k] for k in kept) for line in self.lines)
         return Table(tuple(self.columns[k] for k in kept), lines, self.inside)
@@ -286,19 +267,17 @@ class Table:
         if excess > 0 and foldable:
             widest = max(foldable, key=lambda k: widths[k])
             if widths[widest] > excess:  # else the other columns alone are too wide, and folding is no help
-                widths[widest] = max(MIN_COLUMN_WIDTH, widths[widest] - excess)
+                widths[widest] = max(12, widths[widest] - excess)
         rows = [row for line in texts for row in _wrapped(line, widths, numeric)]
         return "\n".join("  ".join(row).rstrip() for row in rows)
 
     def as_markdown(self) -> str:
-        """Return a Markdown table."""
         rules = ["---:" if number else "---" for number in self._numeric()]
         texts = [self.columns, rules, *([cell.text for cell in line] for line in self.lines)]
         cells = ((text.replace("|", "\\|").replace("\n", " ") for text in line) for line in texts)
         return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
     def _numeric(self) -> list[bool]:
-        """Return which columns hold numbers only."""
         return [
             bool(self.lines)
             and all(line[k].number or not line[k].text for line in self.lines)
@@ -307,22 +286,19 @@ class Table:
         ]
 
     def as_html(self) -> str:
-        """Return a plain HTML table, for notebooks."""
-        numeric = self._numeric()
-        head = "".join(
-            f"<th{_aligned(n)}>{escape(c)}</th>" for c, n in zip(self.columns, numeric, strict=True)
-        )
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td{_aligned(cell.number)}>{escape(cell.text)}</td>" for cell in line)
-            + "</tr>"
-            for line in self.lines
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        """Return a plain HTML table, for notebooks, which would set every text to the right."""
+
+        def row(tag: str, texts: Iterable[tuple[str, bool]]) -> str:
+            styles = ("text-align:left", "text-align:right;white-space:nowrap")
+            cells = (f'<{tag} style="{styles[number]}">{escape(text)}</{tag}>' for text, number in texts)
+            return f"<tr>{''.join(cells)}</tr>"
+
+        head = row("th", zip(self.columns, self._numeric(), strict=True))
+        body = "".join(row("td", ((cell.text, cell.number) for cell in line)) for line in self.lines)
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
 def _wrapped(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> Iterator[list[str]]:
-    """Yield the rows of text that one line of a table takes."""
     cells = [
         textwrap.wrap(text, width, break_on_hyphens=False) or [""]
         for text, width in zip(line, widths, strict=True)
@@ -335,23 +311,11 @@ def _wrapped(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]
         ]
 
 
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number, an interval of numbers or a p-value, for alignment."""
-    return bool(_NUMBER.fullmatch(text))
-
-
-def _aligned(number: bool) -> str:
-    """Return the style of a cell: notebooks would set every text to the right, and wrap numbers."""
-    return ' style="text-align:right;white-space:nowrap"' if number else ' style="text-align:left"'
-
-
 def html_paragraphs(*lines: str) -> str:
-    """Return sentences as HTML, for notebooks."""
     return "".join(f"<p>{escape(line)}</p>" for line in lines if line)
 
 
 def text_cell(value: str) -> TableCell:
-    """Return a cell of text."""
     return TableCell(value, value)
 
 

@@ -46,7 +46,7 @@ def test_text_names_the_worst_group_the_seed_and_what_was_left_out(folder):
     assert "seed" in done.stdout
     assert "Not tested" in " ".join(done.stdout.split())
     assert done.stdout.startswith("Wrong beyond chance for ")
-    assert "\nWorst for sex = F: " in done.stdout
+    assert "\nWorst for F (sex): " in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 

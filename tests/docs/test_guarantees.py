@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import calibrant as cb
 from calibrant.evaluation.gate import judge
-from calibrant.evaluation.rows import NullReference, measure_row
+from calibrant.evaluation.rows import NullReference, measure_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 spec = importlib.util.spec_from_file_location("make_guarantees", DOCS / "make_guarantees.py")
@@ -40,7 +40,7 @@ def test_the_simulated_gate_is_the_gate(name):
     f = cb.Forecasts(rng.random(200) < 0.8 * p, p)
     luck = NullReference(f, draws=make.DRAWS, confidence=make.CONFIDENCE, seed=1)
     with make.draws_shared():
-        row = luck.judged(measure_row(f, cb.measures()[name]))
+        row = luck.judged(measure_rows(f, [cb.measures()[name]])[0])
     for limit in (0.001, 0.05, 0.5):
         gate = judge(f, {name: limit}, confidence=make.CONFIDENCE, draws=make.DRAWS, seed=1)[0]
         found = make.judged_row(row, limit, make.CONFIDENCE, f.n)
@@ -56,7 +56,7 @@ def test_results_say_what_is_approximate():
         (cb.Sketch.from_arrays(y, p, sample_weight=w, cells=8).forecasts(), "approximate"),
     ):
         luck = NullReference(data, draws=19, confidence=0.95, seed=1)
-        row = luck.judged(measure_row(data, cb.measures()["smooth"]))
+        row = luck.judged(measure_rows(data, [cb.measures()["smooth"]])[0])
         assert row.pvalue_method == chance
         assert row.interval_method.endswith("(approximate)")
         found = judge(data, {"smooth": 0.1}, confidence=0.95, draws=19, seed=1)[0]
@@ -69,7 +69,7 @@ def test_shared_draws_change_nothing():
     def judged():
         luck = NullReference(f, draws=19, confidence=0.95, seed=3)
         return [
-            luck.judged(measure_row(f, cb.measures()[name]))
+            luck.judged(measure_rows(f, [cb.measures()[name]])[0])
             for name in ("kuiper", "smooth", "brier", "slope")
         ]
 
@@ -97,6 +97,17 @@ def test_the_page_lists_its_cells_and_what_is_lacking(tmp_path):
     found = make.stored(tmp_path, piece, 2)
     assert found == make.stored(tmp_path, piece, 1) == make.simulate(piece, 2)  # from the store
     assert {cell.sets for cell in found} == {2}
-    text = make.page(found)
-    assert "| kuiper | uniform | rows | calibrated | 20 |" in text
+    make.write_settings(tmp_path / "settings.csv", found)
+    rows = make.read_settings(tmp_path / "settings.csv")
+    assert [(row["measure"], row["sets"]) for row in rows] == [(cell.name, 2) for cell in found]
+    assert all(row[name] is None or 0 <= row[name] <= 100 for row in rows for name in make.COLUMNS)
+    text = make.page(rows)
+    assert "| kuiper | uniform |" in text
     assert "Not simulated yet: uniform, rows, overconfident, n = 20;" in text
+
+
+def test_the_page_is_the_one_its_settings_give():
+    """The published page is regenerated from the file of settings, which its summary describes."""
+    rows = make.read_settings(DOCS / "_static" / "guarantees.csv")
+    assert make.page(rows) == (DOCS / "guarantees.md").read_text(encoding="utf-8")
+    assert not [row for row in rows if row["missed"]]

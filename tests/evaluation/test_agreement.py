@@ -93,7 +93,7 @@ def _check_groups(found, rows, facts, printed):
     assert found.verdict.worst_group == (str(own[0].rule) if own else None)
     if own:
         assert own[0].error == max(group.error for group in own)
-        assert f"Worst for {own[0].rule}"[:60] in found.verdict.whom
+        assert f"Worst for {own[0].who}"[:60] in found.verdict.whom
         assert own[0].worst_texts()[-1].rstrip(".") in audit.verdict
         if own[0].in_the_mean and "predicted" in found.verdict.whom:
             first, second = percent_pair(own[0].mean_prediction, own[0].mean_outcome)

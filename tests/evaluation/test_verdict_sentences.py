@@ -138,11 +138,11 @@ SENTENCES = {
     ),
     "one group": (
         "Predictions are too low: 40.2% predicted, 43.1% observed in 4,000 records.",
-        "Worst for region = b: 41% predicted, 52% observed (977 records).",
+        "Worst for b (region): 41% predicted, 52% observed (977 records).",
     ),
     "groups that cancel": (
         "Calibrated overall (40.17% predicted, 39.87% observed), but not for every group.",
-        "Worst for region = b: 41% predicted, 51% observed (977 records).",
+        "Worst for b (region): 41% predicted, 51% observed (977 records).",
     ),
     "no group": (
         "No miscalibration found in 4,000 records; an error below about 2.3 points would not show.",
@@ -158,11 +158,11 @@ SENTENCES = {
     ),
     "a pair": (
         "Predictions are too low: 40.2% predicted, 43.3% observed in 4,000 records.",
-        "Worst for region = b and sex = f: 40% predicted, 66% observed (455 records).",
+        "Worst for b (region) and f (sex): 40% predicted, 66% observed (455 records).",
     ),
     "a group inverted": (
         "Overconfident: of the 2,113 records rated below 40% (24% on average), 38% had the event.",
-        "Worst for region = a: 40% predicted, 61% observed.",
+        "Worst for a (region): 40% predicted, 61% observed.",
     ),
     "masks": (
         "Predictions are too low: 40% predicted, 47% observed in 4,000 records.",
@@ -174,7 +174,7 @@ SENTENCES = {
     ),
     "sketch, one group": (
         "Predictions are too low: 40.2% predicted, 44.4% observed in 4,000 records.",
-        "Worst for region = b: 41% predicted, 54% observed (977 records).",
+        "Worst for b (region): 41% predicted, 54% observed (977 records).",
     ),
     "sketch, everyone": (
         "Predictions are too high: 40% predicted, 33% observed in 4,000 records.",
@@ -207,7 +207,7 @@ def test_the_demo_names_the_planted_fault():
     found = cb.evaluate(loans, outcome="default", prediction="p", groups=["employment", "region"], draws=99)
     assert found.verdict.sentence == (
         "Overconfident: of the 3,470 records rated above 30% (44% on average), 38% had the event. "
-        "Worst for employment = self-employed: 17.7% predicted, 20.5% observed."
+        "Worst for self-employed (employment): 17.7% predicted, 20.5% observed."
     )
     assert found.verdict.group_columns == ("employment",)
     assert found.verdict.next_step == "Recalibrate by employment, on records the model was not trained on."

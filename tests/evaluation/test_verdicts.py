@@ -131,7 +131,7 @@ def test_a_group_wrong_within_itself_says_where_as_its_means_agree():
     truth = np.where(region == "a", 0.5 + 0.3 * (p - 0.5), p)
     y = rng.random(4000) < truth
     found = cb.evaluate(y, p, groups={"region": region}, seed=1, draws=99)
-    pattern = r"Worst for region = a: predictions between \d+% and \d+% are too (low|high)\."
+    pattern = r"Worst for a \(region\): predictions between \d+% and \d+% are too (low|high)\."
     assert re.fullmatch(pattern, found.verdict.whom)
 
 

@@ -10,7 +10,7 @@ from oracles import fits as oracle
 from samples import samples
 
 from calibrant import Forecasts, smooth_calibration_error
-from calibrant.fits.isotonic import bounded_slope, centered_isotonic, few_pooled, isotonic, venn_abers
+from calibrant.fits.isotonic import bounded_slope, centered_isotonic, isotonic, venn_abers
 from calibrant.fits.levels import PREMIUM, Levels, levels_of_sorted, logit, pooled, worthwhile_clips
 from calibrant.fits.logistic import logistic, shows_no_slope
 from calibrant.fits.spline import SplineFit, spline
@@ -82,21 +82,6 @@ def test_honest_ends_keep_the_order_and_leave_the_inside(sample):
     inside = (raw > honest.min()) & (raw < honest.max())
     assert honest[inside] == pytest.approx(raw[inside])
     assert abs(levels.weights @ (honest - raw)) <= 1.0  # at most half a record per end
-
-
-@given(st.integers(0, 10**6), st.integers(1, 80), st.sampled_from(["any", "few", "falling", "rising"]))
-@settings(max_examples=100)
-def test_few_levels_are_pooled_as_scipy_pools_many(seed, n, kind):
-    from scipy.optimize import isotonic_regression
-
-    rng = np.random.default_rng(seed)
-    rates = {"any": rng.random(n), "few": rng.integers(0, 4, n) / 4, "falling": np.sort(rng.random(n))[::-1]}
-    given = rates.get(kind, np.sort(rng.random(n)) + rng.normal(0, 0.05, n))
-    weights = rng.random(n) + 1e-6 if seed % 2 else rng.integers(1, 400, n).astype(float)
-    scipys = isotonic_regression(given, weights=weights).x
-    starts, pooled = few_pooled(given.tolist(), weights.tolist())
-    assert np.repeat(pooled, np.diff(starts, append=n)) == pytest.approx(scipys, rel=1e-13, abs=1e-15)
-    assert np.all(np.diff(pooled) > 0)
 
 
 def test_isotonic_known_answers():

@@ -56,7 +56,9 @@ def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums(by):
     staged = forest.staged(new, 10)
     assert staged.shape == (60, 3)
     for stage in range(3):
-        assert staged[:, stage] == pytest.approx(forest.first(10 * (stage + 1)).predict(new), abs=1e-12)
+        assert staged[:, stage] == pytest.approx(
+            Forest(forest.trees[: 10 * (stage + 1)]).predict(new), abs=1e-12
+        )
     plain = np.zeros((60, 3))
     forest_sums.plain(new, *forest._arrays, 10, plain)
     np.testing.assert_array_equal(plain, staged)

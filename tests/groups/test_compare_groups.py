@@ -10,7 +10,7 @@ from scipy.stats import binom, fisher_exact
 from scipy.stats.contingency import odds_ratio
 
 import calibrant as cb
-from calibrant.inference.multiple_testing import holm
+from calibrant.inference.pvalues import holm
 
 
 def test_one_constant_prediction_is_fishers_exact_test():

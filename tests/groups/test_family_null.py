@@ -12,7 +12,7 @@ from calibrant.groups.audit import audit
 from calibrant.groups.family import FamilyNull, bernoulli_words
 from calibrant.groups.statistics import Terms, Variant
 from calibrant.groups.subpopulations import Lists
-from calibrant.inference.multiple_testing import adjusted_pvalues
+from calibrant.inference.pvalues import adjusted_pvalues
 from calibrant.kernels.groups import LANES, null_ranges
 from calibrant.records import Records, check_records
 

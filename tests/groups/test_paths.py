@@ -67,7 +67,7 @@ def test_each_step_keeps_one_half_of_the_distinct_values_of_one_column(data):
     columns = code_columns(frame, len(frame), "covariates")
     paths = random_paths(columns, 10, np.random.default_rng(4))
     for _ in range(30):
-        path = [step.subset.members for step in next(paths)]
+        path = [subset.members for subset, _ in next(paths)]
         before = set(range(len(frame)))
         for members in path:
             after = set(members.tolist())
@@ -161,7 +161,7 @@ def test_paths_reach_what_algorithm_1_reaches_and_no_more():
     columns = code_columns({f"x{j}": values for j, values in enumerate(data)}, 32, "covariates")
     walks = random_paths(columns, 4, np.random.default_rng(1))
     paths = [next(walks) for _ in range(200)]
-    ours = {frozenset(step.subset.members.tolist()) for path in paths for step in path}
+    ours = {frozenset(subset.members.tolist()) for path in paths for subset, _ in path}
     assert ours == paper
     depth = np.mean([len(set(paper_path(data, 4, rng)) - {everyone}) for _ in range(500)])
     assert np.mean([len(path) for path in paths]) == 3 > depth + 0.5

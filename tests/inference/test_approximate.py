@@ -16,7 +16,7 @@ import calibrant as cb
 FACES = ("calibrant.cli", "calibrant.report", "calibrant.sklearn")  # show results of other rooms
 ENDS = {"pvalue", "adjusted", "lower", "upper", "low", "high", "null_upper"}
 PROVEN = {"Certified", "Measurement", "Distances"}  # bounds by arithmetic on the data at hand, not by a law
-MAPS = {"LogisticMap", "StepMap"}  # ends of a range of predictions, and of Venn and Abers
+MAPS = {"LogisticMap", "Patch", "StepMap"}  # ends of a range of predictions, and of Venn and Abers
 PARTS = {  # of a result that speaks for them
     "Difference": "Comparison",
     "GroupLevel": "GroupComparison",

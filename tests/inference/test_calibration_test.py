@@ -277,3 +277,14 @@ def test_undefined_draws_count_as_extreme():
     assert np.isinf(drawn).any()
     pvalue = cb.calibration_test(f, measure="slope", draws=200, seed=1).pvalue
     assert pvalue >= np.mean(np.isinf(drawn))
+
+
+@pytest.mark.parametrize("rows", [300, 1000])
+def test_verdicts_on_the_demo_do_not_depend_on_the_seed(rows):
+    """Tests within simulation error of 0.05 take ten times the draws, and may stay undecided."""
+    demo = cb.load_demo()
+    y, p = demo["default"][:rows], demo["p"][:rows]
+    found = [cb.calibration_test(y, p, measure="kuiper", method="exact", draws=99, seed=k) for k in range(24)]
+    assert len({one.rejects() for one in found if not one.undecided}) == 1
+    assert all(one.draws == 990 for one in found if one.undecided)
+    assert all(str(one).startswith("Undecided") == one.undecided for one in found)

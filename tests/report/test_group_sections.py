@@ -26,7 +26,7 @@ def test_the_page_ranks_groups_and_compares_them_in_order(found):
     html = page(found)
     assert "Do groups differ, and is there a trend?" in html
     assert "Along year" in html
-    assert f"Worst for {found.verdict.worst_group}" in html
+    assert "Worst for north (region): " in html
     assert html.index(f">{found.verdict.worst_group}<") < html.index(">region = south<")
 
 

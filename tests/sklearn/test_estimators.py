@@ -15,23 +15,34 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 import calibrant as cb
 from calibrant.sklearn import Recalibrated, Recalibrator
 
-WEIGHTS = "folds differ, so a row of weight 2 is not two rows"
-FOLDS = {f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTS for kind in ("dense", "sparse")}
+REASON = "sampling weights sum to the effective number of records, on which the shrinkage of platt depends"
+SAMPLING = {f"check_sample_weight_equivalence_on_{kind}_data": REASON for kind in ("dense", "sparse")}
 
 
 @parametrize_with_checks(
     [Recalibrated(method=name, random_state=0) for name in ("temperature", "platt")],
-    expected_failed_checks=lambda estimator: FOLDS if estimator.method == "platt" else {},
+    expected_failed_checks=lambda estimator: SAMPLING if estimator.method == "platt" else {},
 )
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
     """A map of one column is not among them: scikit-learn has no checks for such (IsotonicRegression)."""
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "options", [{"weights": "frequency"}, {"shrink": None}], ids=["frequencies", "no shrinkage"]
+)
+def test_a_row_of_weight_two_is_two_rows_with_frequencies_or_without_shrinkage(options):
+    estimator = Recalibrated(method="platt", options=options, random_state=0)
+    check_sample_weight_equivalence_on_dense_data("Recalibrated", estimator)
 
 
 @pytest.fixture(scope="module")

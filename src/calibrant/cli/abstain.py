@@ -5,16 +5,9 @@ from __future__ import annotations
 import click
 
 from calibrant.abstention import choose_threshold, risk_coverage
-from calibrant.cli.options import NAME, as_json, examples, missing, option_of, rows_in, seed
-from calibrant.cli.output import (
-    charts_out,
-    check_chart_names,
-    check_chart_targets,
-    print_sentences,
-    show_json,
-    show_sheet,
-    write_charts,
-)
+from calibrant.cli.options import as_json, column_option, examples, missing, option_of, rows_in, seed
+from calibrant.cli.output import SavedCharts, charts_out, print_sentences, show_json, show_sheet
+from calibrant.cli.rows import refuse_many
 from calibrant.inputs import NamedColumn
 from calibrant.io.read import FileNames, read_columns
 from calibrant.records import Missing
@@ -22,8 +15,8 @@ from calibrant.records import Missing
 
 @click.command(epilog=examples("calibrant abstain answers.csv -y correct -p confidence --risk 0.1"))
 @rows_in
-@click.option("--outcome", "-y", type=NAME, required=True, help="Column: 1 if the answer was right, else 0.")
-@click.option("--prediction", "-p", type=NAME, required=True, help="Column of the confidence in the answer.")
+@column_option("--outcome", "-y", required=True, help="Column: 1 if the answer was right, else 0.")
+@column_option("--prediction", "-p", required=True, help="Column of the confidence in the answer.")
 @click.option("--risk", type=float, required=True, help="Largest error rate to accept among the answers.")
 @option_of(choose_threshold, "--confidence", help="Probability of keeping the promise.")
 @missing
@@ -33,13 +26,13 @@ from calibrant.records import Missing
 @as_json
 def abstain(
     file: FileNames, outcome: str, prediction: str, risk: float, confidence: float, missing: Missing,
-    charts: tuple[str, ...], chart_text: str, draws: int, seed: int | None, json_: bool,
+    charts: SavedCharts, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Choose the confidence above which to answer, so that at most --risk of the answers are wrong.
 
     Exit code 0: a threshold is promised. 3: too little data to promise one.
     """
-    check_chart_targets(charts)
+    refuse_many(file)
     read = read_columns(file, [outcome, prediction])
     y, p = (NamedColumn(read[name], f"column {name!r}") for name in (outcome, prediction))
     chosen = choose_threshold(y, p, risk=risk, confidence=confidence, missing=missing)
@@ -50,8 +43,7 @@ def abstain(
 
         return risk_curve(curve)
 
-    check_chart_names({"risk": draw}, charts)
-    write_charts({"risk": draw}, charts, chart_text)
+    charts.write({"risk": draw})
     if json_:
         show_json({**chosen.to_dict(), "curve": curve.to_dict()})
     else:

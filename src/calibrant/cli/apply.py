@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from calibrant.cli.options import NAME, as_json, examples, rows_in
+from calibrant.cli.options import NAME, as_json, examples, file_option, prediction_option, rows_in
 from calibrant.cli.output import print_note, show_json
 from calibrant.cli.rows import progress_bar, shown_name
 from calibrant.formatting import pluralize
@@ -20,13 +20,9 @@ from calibrant.recalibration.result import RecalibrationWarning
 @click.command(epilog=examples("calibrant apply map.json new.csv -p p -o repaired.csv"))
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @rows_in
-@click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
-@click.option(
-    "--as", "into", type=NAME, default="p_recalibrated", show_default=True, help="Name of the new column."
-)
-@click.option(
-    "--output", "-o", required=True, type=click.Path(dir_okay=False), help="CSV or Parquet file to write."
-)
+@prediction_option
+@click.option("--as", "into", type=NAME, default="p_recalibrated", help="Name of the new column.")
+@file_option("--output", "-o", required=True, help="CSV or Parquet file to write.")
 @as_json
 def apply(map_file: str, file: FileNames, prediction: str, into: str, output: str, json_: bool) -> None:
     """Write FILE with one more column: its predictions recalibrated by MAP.
@@ -39,16 +35,14 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
     with warnings.catch_warnings(record=True) as caught, progress_bar(shown_name(file)) as progress:
         warnings.simplefilter("always", RecalibrationWarning)
         done = apply_file(fitted, file, output, prediction=prediction, into=into, progress=progress)
-    for warning in caught:
-        print_note(f"calibrant: {warning.message}")
+    print_note(*(f"calibrant: {warning.message}" for warning in caught))
     if json_:
         show_json({"output": output, "column": into, **asdict(done)})
         return
     print_note(f"{pluralize(done.rows, 'row')} written to {output}, with the column {into}")
     if done.unusable:
-        print_note(
-            f"{pluralize(done.unusable, 'row has', 'rows have')} no prediction in [0, 1]: no value for them"
-        )
+        lack = pluralize(done.unusable, "row has", "rows have")
+        print_note(f"{lack} no prediction in [0, 1]: no value for them")
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
         lie = pluralize(done.outside, "row lies", "rows lie")

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
 from typing import Any, get_args
 
 import click
 
-from calibrant.cli.options import (
-    NAME,
-    NAMES,
-    as_json,
-    columns_unless_sketch,
-    examples,
-    files_read,
-    option_of,
-    refuse_typed,
-    require_columns,
-    rows_in,
-    seed,
-)
+from calibrant.cli import options as opt
 from calibrant.cli.output import in_csv, print_note, print_result, show_json, show_sheet, show_values
 from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import (
@@ -29,6 +16,7 @@ from calibrant.cli.rows import (
     read_checked,
     refuse_columns,
     shown_name,
+    sketch_if_needed,
     stored_sketch,
 )
 from calibrant.evaluation.findings import PAGE_WIDTH
@@ -36,115 +24,61 @@ from calibrant.files import atomic_write, check_target
 from calibrant.formatting import at_floor, dropped_note, format_pvalue, format_value, pluralize
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
-from calibrant.groups.audit_result import LEVEL, Audit, group_table, group_values
+from calibrant.groups.audit_result import Audit, group_table, group_values
 from calibrant.groups.rules import Rule, rules_to_json
 from calibrant.groups.search import Search
 from calibrant.groups.statistics import StatisticName, VariantName
 from calibrant.io.read import FileNames
 from calibrant.records import Missing
-from calibrant.sketch.sketch import Sketch
+
+BILLION = click.IntRange(1, 1_000_000_000)
 
 
 @click.command(
-    epilog=examples(
+    epilog=opt.examples(
         "calibrant audit loans.csv -y default -p p --groups employment,region",
         "calibrant audit loans.csv -y default -p p --covariates employment,region,age --search",
     )
 )
 @takes_censored
-@rows_in
-@columns_unless_sketch
-@click.option(
-    "--covariates",
-    metavar="A,B,C",
-    type=NAMES,
-    help="Columns to make subpopulations of along random paths.",
+@opt.rows_in
+@opt.columns_unless_sketch
+@opt.columns_option("--covariates", help="Columns to make subpopulations of along random paths.")
+@opt.columns_option("--groups", help="Columns whose values, alone and combined, are the groups.")
+@opt.columns_option("--nominal", help="Covariates that are numbers without an order, such as codes.")
+@opt.option_of(audits.audit, "--subpopulations", type=BILLION, help="How many to make of covariates.")
+@opt.option_of(
+    audits.audit, "--depth", type=click.IntRange(1, 100), help="How many columns of --groups to combine."
 )
-@click.option(
-    "--groups",
-    metavar="A,B,C",
-    type=NAMES,
-    help="Columns whose values, alone and combined, are the groups.",
-)
-@click.option(
-    "--nominal",
-    metavar="A,B,C",
-    type=NAMES,
-    help="Covariates that are numbers without an order, such as codes.",
-)
-@option_of(
-    audits.audit,
-    "--subpopulations",
-    type=click.IntRange(1, 1_000_000_000),
-    help="How many to make of covariates.",
-)
-@option_of(
-    audits.audit,
-    "--depth",
-    type=click.IntRange(1, 100),
-    help="How many columns of --groups to combine.",
-)
-@option_of(
-    audits.audit,
-    "--limit",
-    type=click.IntRange(1, 1_000_000_000),
-    help="How many of --groups to test at most.",
-)
-@option_of(
+@opt.option_of(audits.audit, "--limit", type=BILLION, help="How many of --groups to test at most.")
+@opt.option_of(
     audits.audit,
     "--min-size",
-    type=click.IntRange(0, 1_000_000_000_000_000),
+    type=click.IntRange(0, 10**15),
     help="Rows a subpopulation needs to be tested.",
 )
-@option_of(
-    audits.audit,
-    "--min-variance",
-    type=click.FloatRange(min=0, max=1e300),
-    help="Least sum of p (1 - p) in a subpopulation; try 5.",
-)
-@option_of(
-    audits.audit,
-    "--draws",
-    type=click.IntRange(0, 10_000_000),
-    help="Simulated data sets for p-values; 0 for none.",
-)
+@opt.option_of(audits.audit, "--min-variance", type=click.FloatRange(min=0, max=1e300),
+               help="Least sum of p (1 - p) in a subpopulation; try 5.")  # fmt: skip
+@opt.option_of(audits.audit, "--draws", type=click.IntRange(0, 10_000_000),
+               help="Simulated data sets for p-values; 0 for none.")  # fmt: skip
+@click.option("--variant", type=click.Choice(get_args(VariantName)), default="plain",
+              help="How records count; real is for outcomes that are not 0 or 1.")  # fmt: skip
+@opt.option_of(audits.audit, "--rho", help="Floor of the proportional variants; 0 for none.")
 @click.option(
-    "--variant",
-    type=click.Choice(get_args(VariantName)),
-    default="plain",
-    show_default=True,
-    help="How records count; real is for outcomes that are not 0 or 1.",
-)
-@option_of(audits.audit, "--rho", help="Floor of the proportional variants; 0 for none.")
-@click.option(
-    "--statistic",
-    type=click.Choice(get_args(StatisticName)),
-    default="kuiper",
-    show_default=True,
+    "--statistic", type=click.Choice(get_args(StatisticName)), default="kuiper",
     help="kuiper: gaps that add up anywhere along the scores; mean: each group's mean residual.",
+)  # fmt: skip
+@opt.column_option("--clusters", help="Rows that belong together (patients of a hospital).")
+@click.option("--null", type=click.Choice(get_args(audits.NullName)), default="auto",
+              help="How p-values are simulated; signs hold for weights that follow the outcome.")  # fmt: skip
+@opt.flag("--search", help="Search the covariates for the worst; confirm on other rows.")
+@opt.html_page
+@opt.file_option(
+    "--rules", help="Write the groups that are off beyond chance as JSON, for calibrant recalibrate --rules."
 )
-@click.option(
-    "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients of a hospital)."
-)
-@click.option(
-    "--null",
-    type=click.Choice(get_args(audits.NullName)),
-    default="auto",
-    show_default=True,
-    help="How p-values are simulated; signs hold for weights that follow the outcome.",
-)
-@click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
-@click.option(
-    "--rules",
-    type=click.Path(dir_okay=False),
-    help="Write the groups that are off beyond chance as JSON, for calibrant recalibrate --rules.",
-)
-@click.option(
-    "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst to print."
-)
-@seed
-@as_json
+@click.option("--top", type=click.IntRange(min=0), default=10, help="How many of the worst to print.")
+@opt.seed
+@opt.as_json
 def audit(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None, clusters: str | None,
@@ -153,84 +87,53 @@ def audit(
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
 
     FILE may be a sketch made with `calibrant sketch --by`: then its groups and their combinations are
-    audited, each with bounds that hold the exact value.
+    audited, each with bounds that hold the exact value. A file too large for memory is audited from such a
+    sketch of --groups.
     """
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
     for target in filter(None, (html, rules)):
-        check_target(target, files_read())
+        check_target(target, opt.files_read())
     if options["variant"] not in ("proportional", "proportional-shifted"):
-        refuse_typed("applies to the proportional variants alone", "rho")
+        opt.refuse_typed("applies to the proportional variants alone", "rho")
+    of_rows = {"--covariates": covariates, "--search": search, "--rules": rules, "--clusters": clusters}
+    asked = next((name for name, value in of_rows.items() if value), None)
     if (sketch := stored_sketch(file)) is not None:
-        _refuse_rows(
-            {"--covariates": covariates, "--search": search, "--rules": rules, "--clusters": clusters}
-        )
-        _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
-        return
-    outcome, prediction = require_columns(outcome, prediction)
-    _refuse_nobody(covariates, groups, search)
-    labels = covariates + groups + ([clusters] if clusters else [])
-    y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, labels, "real")
-    shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
-    with progress_bar("testing subpopulations") as progress:
-        audited = audits.audit(
-            y,
-            p,
-            groups={name: others[name] for name in groups} if groups else None,
-            covariates={name: others[name] for name in covariates} if covariates else None,
-            clusters={clusters: others[clusters]} if clusters else None,
-            progress=progress,
-            **shared,
-            **options,
-        )
+        if asked:
+            raise click.UsageError(f"{asked} needs the rows, which a sketch no longer has")
+        refuse_columns()
+        rule = "applies to --covariates alone, which a sketch has not"
+        opt.refuse_typed(rule, "nominal", "subpopulations")
+        subject = f"sketch {shown_name(file)}"
+    else:
+        outcome, prediction = opt.require_columns(outcome, prediction)
+        _refuse_nobody(covariates, groups, search)
+        sketch = sketch_if_needed(
+            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, by=groups,
+            of_rows=asked,
+        )  # fmt: skip
+        subject = f"{prediction} in {shown_name(file)}"
     confirmed = None
-    if search:
-        confirmed = searches.search_groups(
-            y,
-            p,
-            {name: others[name] for name in covariates},
-            seed=audited.seed,
-            draws=max(options["draws"], 1),
-            **{name: options[name] for name in ("variant", "rho", "statistic")},
-            **shared,
-        )
+    if sketch is not None:
+        taken = {name: value for name, value in options.items() if name not in ("subpopulations", "rho")}
+        with progress_bar("testing subpopulations") as progress:
+            audited = audits.audit(sketch, groups=chosen_groups(sketch, groups), progress=progress, **taken)
+    else:
+        labels = covariates + groups + ([clusters] if clusters else [])
+        y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, labels, "real")
+        shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
+        along = {name: others[name] for name in covariates}
+        with progress_bar("testing subpopulations") as progress:
+            audited = audits.audit(
+                y, p, groups={name: others[name] for name in groups} or None, covariates=along or None,
+                clusters={clusters: others[clusters]} if clusters else None, progress=progress,
+                **shared, **options,
+            )  # fmt: skip
+        if search:
+            shared |= {name: options[name] for name in ("variant", "rho", "statistic")}
+            draws = max(options["draws"], 1)
+            confirmed = searches.search_groups(y, p, along, seed=audited.seed, draws=draws, **shared)
     if rules:
         _write_rules(rules, audited, confirmed)
-    _tell(audited, confirmed, f"{prediction} in {shown_name(file)}", html, top, json_)
-
-
-def _refuse_rows(given: Mapping[str, object]) -> None:
-    """Refuse options that read rows where the file is a sketch."""
-    for option, value in given.items():
-        if value:
-            raise click.UsageError(f"{option} needs the rows, which a sketch no longer has")
-    refuse_columns()
-    refuse_typed("applies to --covariates alone, which a sketch has not", "nominal", "subpopulations")
-
-
-def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
-    """Refuse an audit without groups, and options of columns that were not named."""
-    if not covariates and not groups:
-        raise click.UsageError("give --covariates or --groups, or both")
-    if search and not covariates:
-        raise click.UsageError("--search needs --covariates")
-    if not covariates:
-        refuse_typed("applies to --covariates alone", "subpopulations")
-    if not groups:
-        refuse_typed("applies to --groups alone", "depth", "limit")
-
-
-def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:
-    """Write the groups that are off beyond chance: those that a search confirmed, or else the audit's."""
-    groups = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
-    sure = [group.rule for group in groups if group.pvalue is not None and group.pvalue <= LEVEL]
-    kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
-    print_note(f"{pluralize(len(kept), 'rule')}: {atomic_write(path, rules_to_json(kept))}")
-
-
-def _tell(
-    audited: Audit, confirmed: Search | None, subject: str, html: str | None, top: int, json_: bool
-) -> None:
-    """Write the page if one was asked for, and print the worst."""
     if html:
         from calibrant.report.pages import audit_page
 
@@ -243,11 +146,33 @@ def _tell(
         _show(audited, confirmed, top)
 
 
+def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
+    """Refuse an audit without groups, and options of columns that were not named."""
+    if not covariates and not groups:
+        raise click.UsageError("give --covariates or --groups, or both")
+    if search and not covariates:
+        raise click.UsageError("--search needs --covariates")
+    if not covariates:
+        opt.refuse_typed("applies to --covariates alone", "subpopulations")
+    if not groups:
+        opt.refuse_typed("applies to --groups alone", "depth", "limit")
+
+
+def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:
+    """Write the groups that are off beyond chance: those that a search confirmed, or else the audit's."""
+    groups = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
+    sure = [group.rule for group in groups if group.is_wrong()]
+    kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
+    print_note(f"{pluralize(len(kept), 'rule')}: {atomic_write(path, rules_to_json(kept))}")
+
+
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
-    for sentence in filter(None, audited.sentences()):
-        print_result(textwrap.fill(sentence, PAGE_WIDTH))
+    for line in filter(None, audited.sentences()):
+        print_result(textwrap.fill(line, PAGE_WIDTH))
     if in_csv():
-        _show_values(audited, confirmed, top)
+        show_values([group_values(group) for group in audited.groups[:top]])
+        if confirmed is not None:
+            show_values([group_values(one.group) for one in confirmed.findings[:top]])
         return
     print_result()
     ordered = audited.by_error()
@@ -275,17 +200,3 @@ def _method(audited: Audit) -> str:
         f"is adjusted for all groups. M = {format_value(audited.metric)} (M / sigma {audited.ratio:.2f}, "
         f"{tested}{pluralize(audited.draws, 'draw')}, seed {audited.seed}). Not tested: {audited.not_tested}."
     )
-
-
-def _show_values(audited: Audit, confirmed: Search | None, top: int) -> None:
-    """Print the same as CSV: plain values of the groups."""
-    show_values([group_values(group, audited.statistic) for group in audited.groups[:top]])
-    if confirmed is not None:
-        show_values([group_values(one.group, confirmed.statistic) for one in confirmed.findings[:top]])
-
-
-def _audit_sketch(sketch: Sketch, groups: list[str], options: dict[str, Any]) -> Audit:
-    """Audit the groups that a sketch was made by."""
-    taken = {name: value for name, value in options.items() if name not in ("subpopulations", "rho")}
-    with progress_bar("testing subpopulations") as progress:
-        return audits.audit(sketch, groups=chosen_groups(sketch, groups), progress=progress, **taken)

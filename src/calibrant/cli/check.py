@@ -5,89 +5,53 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import click
 
-from calibrant.cli.options import (
-    LIMIT,
-    as_json,
-    columns_unless_sketch,
-    examples,
-    files_read,
-    grouped,
-    refuse_typed,
-    seed,
-    takes_clusters,
-)
+from calibrant import __version__
+from calibrant.cli import options as opt
 from calibrant.cli.output import print_result, print_workflow_command, printable, show_json, show_table
 from calibrant.cli.reading import original_name, takes_censored
 from calibrant.cli.rows import is_sketch, read_rows, refuse_columns, sketch_if_needed
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.evaluation.gate import (
-    EXIT_CODES,
-    FEWEST,
-    Finding,
-    judge,
-    judge_groups,
-    judge_sketch_groups,
-    overall,
-    too_few,
-)
+from calibrant.evaluation import gate
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import pluralize
 from calibrant.inference.intervals import check_confidence
 from calibrant.metrics.lookup import measures
 from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
-from calibrant.sketch.sketch import Sketch
 
 SCHEMA, SCHEMA_VERSION = "calibrant-check", 2
+EXAMPLE = "calibrant check loans.csv -y default -p p --max ece=0.03 --max slope=0.2 --junit gate.xml"
 
 
-@click.command(
-    epilog=examples(
-        "calibrant check loans.csv -y default -p p --max ece=0.03 --max slope=0.2 --junit gate.xml"
-    )
-)
-@takes_clusters
+@click.command(epilog=opt.examples(EXAMPLE))
+@opt.takes_clusters
 @takes_censored
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-@columns_unless_sketch
-@grouped
-@click.option(
-    "--max",
-    "limits",
-    type=LIMIT,
-    multiple=True,
-    metavar="MEASURE=LIMIT",
-    help="Largest value allowed; repeat.",
-)
+@opt.files_in
+@opt.columns_unless_sketch
+@opt.grouped
+@click.option("--max", "limits", type=opt.LIMIT, multiple=True, metavar="MEASURE=LIMIT",
+              help="Largest value allowed; repeat.")  # fmt: skip
 @click.option(
     "--max-group-z", type=click.FloatRange(min=0), help="Largest z of any group of --groups allowed."
 )
+@click.option("--confidence", type=float, default=0.95,
+              help="How sure a pass or a failure must be; 0 compares the plain values.")  # fmt: skip
 @click.option(
-    "--confidence",
-    type=float,
-    default=0.95,
-    show_default=True,
-    help="How sure a pass or a failure must be; 0 compares the plain values.",
-)
-@click.option(
-    "--min-records",
-    type=click.IntRange(min=1),
-    help=f"Fewer records than that decide nothing.  [default: {FEWEST}; 1 with --confidence 0]",
-)
-@click.option("--junit", type=click.Path(dir_okay=False), help="Write a JUnit XML file.")
-@click.option("--github", is_flag=True, help="Print GitHub annotations (automatic in GitHub Actions).")
-@seed
-@as_json
+    "--min-records", type=click.IntRange(min=1),
+    help=f"Fewer records than that decide nothing.  [default: {gate.FEWEST}; 1 with --confidence 0]",
+)  # fmt: skip
+@opt.file_option("--junit", help="Write a JUnit XML file.")
+@opt.flag("--github", help="Print GitHub annotations (automatic in GitHub Actions).")
+@opt.seed
+@opt.as_json
 def check(
     files: Sequence[str], outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     groups: list[str] | None, limits: Sequence[str], max_group_z: float | None, confidence: float,
-    min_records: int | None, junit: str | None, github: bool,
-    seed: int | None, json_: bool,
+    min_records: int | None, junit: str | None, github: bool, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Check predictions in FILE, or in a sketch, against limits; for continuous integration.
 
@@ -100,82 +64,69 @@ def check(
         hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
         raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
     if max_group_z is None:
-        refuse_typed("needs --max-group-z", "groups")
+        opt.refuse_typed("needs --max-group-z", "groups")
     elif not max_group_z >= 0:
         raise InvalidInputError(sentence("--max-group-z", "must be a number from 0", f"got {max_group_z}"))
     if confidence:
         check_confidence(confidence)
     if junit:
-        check_target(junit, files_read())
+        check_target(junit, opt.files_read())
     used = recorded_seed(seed)
     how = {"confidence": confidence, "seed": used, "fewest": min_records}
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
     if all(map(is_sketch, files)):
         refuse_columns()
-    checked = [
-        replace(_checked(file, columns, groups, wanted, max_group_z, how), file=original_name(file))
-        for file in files
-    ]
-    _show(checked, used, json_)
-    findings = [finding for part in checked for finding in part.findings]
+    checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
+    decided = gate.overall([finding for part in checked for finding in part.findings])
+    _show(checked, decided, used, json_)
     if junit:
-        atomic_write(junit, _junit(checked), files_read())
+        atomic_write(junit, _junit(checked), opt.files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(checked)
-    sys.exit(EXIT_CODES[overall(findings)])
+    sys.exit(gate.EXIT_CODES[decided])
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked:
+class _Checked(NamedTuple):
     """One file held against the limits."""
 
     file: str
     n: int
     dropped: int
-    findings: list[Finding]
+    findings: list[gate.Finding]
 
 
 def _checked(
-    file: str,
-    columns: Mapping[str, Any],
-    groups: list[str] | None,
-    wanted: Mapping[str, float],
-    max_group_z: float | None,
-    how: Mapping[str, Any],
-) -> _Checked:
+    file: str, columns: Mapping[str, Any], groups: list[str] | None, wanted: Mapping[str, float],
+    max_group_z: float | None, how: Mapping[str, Any],
+) -> _Checked:  # fmt: skip
     sketch = sketch_if_needed(file, **columns, beside_rows=True)
     if sketch is not None:
-        forecasts = sketch.forecasts()
-        findings = judge(forecasts, wanted, **how)
-        _check_groups(sketch, groups, max_group_z)
-        if max_group_z is not None:
-            few = too_few(forecasts.n, how["confidence"], how["fewest"])
-            findings.append(judge_sketch_groups(sketch.groups, max_group_z, few, sketch.by))
-        return _Checked(file, forecasts.n, sketch.dropped, findings)
-    if max_group_z is not None and not groups:
-        raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
-    data = read_rows(file, groups=groups, **columns)
-    findings = judge(data.forecasts, wanted, **how)
-    if max_group_z is not None:
-        audit = data.audit(draws=0, seed=how["seed"])  # z needs no simulation
-        few = too_few(audit.n, how["confidence"], how["fewest"])
-        findings.append(judge_groups(audit, max_group_z, few))
-    return _Checked(file, data.forecasts.n, data.forecasts.dropped, findings)
-
-
-def _check_groups(sketch: Sketch, groups: Sequence[str] | None, max_group_z: float | None) -> None:
-    """Refuse groups other than those the sketch was made by, and a limit on groups that it has not."""
-    if max_group_z is not None and not sketch.by:
+        forecasts, dropped = sketch.forecasts(), sketch.dropped
         hint = "make the sketch with calibrant sketch --by"
-        raise InvalidInputError(
-            sentence("--max-group-z", "needs a sketch with groups", "got one without", hint)
-        )
-    if groups is None:
-        return
-    if set(groups) != set(sketch.by):
-        got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
-        hint = "make the sketch with calibrant sketch --by"
-        raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", got, hint))
+        if max_group_z is not None and not sketch.by:
+            rule = "needs a sketch with groups"
+            raise InvalidInputError(sentence("--max-group-z", rule, "got one without", hint))
+        if groups is not None and set(groups) != set(sketch.by):
+            got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
+            raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", got, hint))
+    else:
+        if max_group_z is not None and not groups:
+            raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
+        data = read_rows(file, groups=groups, **columns)
+        forecasts, dropped = data.forecasts, data.forecasts.dropped
+    findings = gate.judge(forecasts, wanted, **how)
+    if max_group_z is not None and sketch is not None:
+        few = gate.too_few(forecasts.n, how["confidence"], how["fewest"])
+        findings.append(gate.judge_sketch_groups(sketch.groups, max_group_z, few, sketch.by))
+    elif max_group_z is not None:
+        from calibrant.groups.audit import audit
+
+        # z needs no simulation; fractional outcomes are judged by the variance they show
+        variant: Literal["plain", "real"] = "plain" if forecasts.binary else "real"
+        audited = audit(forecasts, groups=data.groups, draws=0, seed=how["seed"], variant=variant)
+        few = gate.too_few(audited.n, how["confidence"], how["fewest"])
+        findings.append(gate.judge_groups(audited, max_group_z, few))
+    return _Checked(original_name(file), forecasts.n, dropped, findings)
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, float]:
@@ -188,68 +139,36 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
         try:
             collected[name] = float(most)
         except ValueError:
-            hint = f"--max {name}=0.02"
-            raise InvalidInputError(
-                sentence("limit of --max", "must be a number", f"got {text!r}", hint)
-            ) from None
+            rule, hint = "must be a number", f"--max {name}=0.02"
+            raise InvalidInputError(sentence("limit of --max", rule, f"got {text!r}", hint)) from None
         if not collected[name] >= 0:
             raise InvalidInputError(sentence("limit of --max", "must not be negative", f"got {text!r}"))
     return collected
 
 
-def _overall_word(checked: Sequence[_Checked], every: str) -> str:
-    """Return the word of the finding that decides."""
-    return next(f.word for part in checked for f in part.findings if f.outcome == every)
-
-
-def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
-    from calibrant import __version__
-
-    every = overall([finding for part in checked for finding in part.findings])
+def _show(checked: Sequence[_Checked], decided: str, seed: int, json_: bool) -> None:
+    findings = [(part, finding) for part in checked for finding in part.findings]
     if json_:
-        show_json(
-            {
-                "schema": SCHEMA,
-                "schema_version": SCHEMA_VERSION,
-                "calibrant_version": __version__,
-                "outcome": every,
-                "seed": seed,
-                "files": [
-                    {
-                        "file": part.file,
-                        "n": part.n,
-                        "dropped": part.dropped,
-                        "outcome": overall(part.findings),
-                    }
-                    for part in checked
-                ],
-                "findings": [
-                    {"file": part.file, **finding.to_dict()} for part in checked for finding in part.findings
-                ],
-            }
-        )
+        about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "calibrant_version": __version__}
+        files = [
+            {"file": part.file, "n": part.n, "dropped": part.dropped, "outcome": gate.overall(part.findings)}
+            for part in checked
+        ]
+        found = [{"file": part.file, **finding.to_dict()} for part, finding in findings]
+        show_json({**about, "outcome": decided, "seed": seed, "files": files, "findings": found})
         return
+    lines = [[f.name, f.word, f.reason] for _, f in findings]
     if len(checked) > 1:
-        _show_together(checked)
-    for part in checked if len(checked) == 1 else ():
+        about_files = [[part.file, f"{part.n:,}", f"{part.dropped:,}"] for part, _ in findings]
+        lines = [[*file, *line] for file, line in zip(about_files, lines, strict=True)]
+        show_table(["file", "records", "left out", "limit", "outcome", "finding"], lines)
+    else:
+        part = checked[0]
         dropped = f", {pluralize(part.dropped, 'row')} left out" if part.dropped else ""
-        show_table(
-            ["limit", "outcome", "finding"],
-            [[f.name, f.word, f.reason] for f in part.findings],
-            f"{part.file}: {pluralize(part.n, 'record')}{dropped}",
-        )
-    made = f"calibrant {__version__}, schema {SCHEMA} {SCHEMA_VERSION}, seed {seed}"
-    print_result(f"{_overall_word(checked, every)} ({made})")
-
-
-def _show_together(checked: Sequence[_Checked]) -> None:
-    """Print one table of all files."""
-    lines = [
-        [part.file, f"{part.n:,}", f"{part.dropped:,}", f.name, f.word, f.reason]
-        for part in checked
-        for f in part.findings
-    ]
-    show_table(["file", "records", "left out", "limit", "outcome", "finding"], lines)
+        title = f"{part.file}: {pluralize(part.n, 'record')}{dropped}"
+        show_table(["limit", "outcome", "finding"], lines, title)
+    word = next(f.word for _, f in findings if f.outcome == decided)
+    print_result(f"{word} (calibrant {__version__}, schema {SCHEMA} {SCHEMA_VERSION}, seed {seed})")
 
 
 def _junit(checked: Sequence[_Checked]) -> str:
@@ -257,7 +176,7 @@ def _junit(checked: Sequence[_Checked]) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     findings = [(part.file, finding) for part in checked for finding in part.findings]
-    count = {kind: str(sum(f.outcome == kind for _, f in findings)) for kind in EXIT_CODES}
+    count = {kind: str(sum(f.outcome == kind for _, f in findings)) for kind in gate.EXIT_CODES}
     totals = {"tests": str(len(findings)), "failures": count["fail"], "errors": count["unclear"]}
     suite = Element("testsuite", {"name": "calibrant check", **totals})
     for file, f in findings:
@@ -266,9 +185,8 @@ def _junit(checked: Sequence[_Checked]) -> str:
         if f.outcome != "pass":
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
     indent(suite)
-    text = tostring(suite, encoding="unicode")
-    # XML has no control characters
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{printable(text)}\n'
+    text = printable(tostring(suite, encoding="unicode"))  # XML has no control characters
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 def _annotate(checked: Sequence[_Checked]) -> None:

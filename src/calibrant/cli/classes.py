@@ -9,8 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, examples, missing, option_of, rows_in, seed
-from calibrant.cli.output import print_sentences, show_json, show_sheet
+from calibrant.cli import options as opt
+from calibrant.cli.output import show_result
 from calibrant.cli.rows import progress_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.class_table import class_table
@@ -18,75 +18,48 @@ from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
 
 
-@click.command(epilog=examples("calibrant classes images.csv -y label -p cat -p dog -p owl"))
-@rows_in
-@click.option("--outcome", "-y", type=NAME, required=True, help="Column of the class that occurred.")
-@click.option(
-    "--prediction",
-    "-p",
-    "predictions",
-    type=NAME,
-    required=True,
-    multiple=True,
+@click.command(epilog=opt.examples("calibrant classes images.csv -y label -p cat -p dog -p owl"))
+@opt.rows_in
+@opt.column_option("--outcome", "-y", required=True, help="Column of the class that occurred.")
+@opt.column_option(
+    "--prediction", "-p", "predictions", required=True, multiple=True,
     help="Column of the predicted probabilities of a class; give it once for each class.",
-)
+)  # fmt: skip
 @click.option(
-    "--labels",
-    type=NAMES,
-    metavar="A,B,C",
+    "--labels", type=opt.NAMES, metavar="A,B,C",
     help="What the outcome calls these classes, in order; else their columns' names, or 0, 1, 2, ...",
-)
-@click.option("--weight", "-w", type=NAME, help="Column of record weights.")
-@missing
-@click.option("--measure", "-m", type=MEASURE, default="smooth", show_default=True, help="The error shown.")
-@option_of(class_table, "--draws", help="Simulations, where a p-value needs them; at least 20 per class.")
-@seed
-@as_json
+)  # fmt: skip
+@opt.weight_option
+@opt.missing
+@click.option("--measure", "-m", type=opt.MEASURE, default="smooth", help="The error shown.")
+@opt.option_of(class_table, "--draws", help="Simulations, where a p-value needs them; at least 20 per class.")
+@opt.seed
+@opt.as_json
 def classes(
     file: FileNames, outcome: str, predictions: tuple[str, ...], labels: list[str] | None,
     weight: str | None, missing: Missing, measure: str, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Measure and test every class of a file with one column of probabilities for each."""
     if len(predictions) < 2:
-        raise InvalidInputError(
-            sentence(
-                "--prediction",
-                "must be given once for each class",
-                f"got {', '.join(map(repr, predictions))}",
-                "write -p first -p second -p third",
-            )
-        )
+        rule, got = "must be given once for each class", f"got {', '.join(map(repr, predictions))}"
+        raise InvalidInputError(sentence("--prediction", rule, got, "write -p first -p second -p third"))
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = class_labels(categories[outcome], predictions, labels)
     with named_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:
         result = class_table(
-            occurred,
-            np.column_stack([numbers[name] for name in predictions]),
-            measure=measure,
-            sample_weight=numbers[weight] if weight else None,
-            classes=names,
-            missing=missing,
-            draws=draws,
-            seed=seed,
-            progress=progress,
-        )
-    if json_:
-        show_json(result.to_dict())
-        return
-    print_sentences(f"{result}\n")
-    show_sheet(result.sheet())
+            occurred, np.column_stack([numbers[name] for name in predictions]), measure=measure,
+            sample_weight=numbers[weight] if weight else None, classes=names, missing=missing, draws=draws,
+            seed=seed, progress=progress,
+        )  # fmt: skip
+    show_result(result, json_, result.sheet())
 
 
 @contextmanager
 def named_by_option(outcome: str, predictions: tuple[str, ...], weight: str | None) -> Iterator[None]:
     """Name the columns and the option in place of the arguments that Python has."""
-    known = {
-        "y_true": f"column {outcome!r}",
-        "y_prob": f"columns {', '.join(map(repr, predictions))}",
-        "probabilities": f"columns {', '.join(map(repr, predictions))}",
-        "sample_weight": f"column {weight!r}",
-        "classes": "--labels",
-    }
+    columns = f"columns {', '.join(map(repr, predictions))}"
+    known = {"y_true": f"column {outcome!r}", "y_prob": columns, "probabilities": columns}
+    known |= {"sample_weight": f"column {weight!r}", "classes": "--labels"}
     try:
         yield
     except InvalidInputError as error:
@@ -106,24 +79,20 @@ def class_labels(
     """
     values = np.asarray(occurred)
     spelled = {name.lower(): name for name in labels or predictions if name.lower() in ("true", "false")}
-    texts = np.array(
-        [None if _absent(item) else _text(item, spelled) for item in values.tolist()], dtype=object
-    )
+    texts = np.array([_text(item, spelled) for item in values.tolist()], dtype=object)
     by_name = set(texts.tolist()) - {None} <= set(predictions)
     if labels is None and values.dtype.kind in "iuf" and not by_name:
         return values, list(range(len(predictions)))
     return texts, list(labels or predictions)
 
 
-def _absent(item: Any) -> bool:
-    return item is None or item != item
-
-
-def _text(item: Any, spelled: Mapping[str, str]) -> str:
+def _text(item: Any, spelled: Mapping[str, str]) -> str | None:
     """Write a label as the command line does; 2018.0 next to a missing value is written 2018.
 
     Files of text say true, TRUE or True, which are read as one: it is `spelled` as the user does.
     """
+    if item is None or item != item:
+        return None
     if isinstance(item, bool):
         return spelled.get(str(item).lower(), str(item))
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)

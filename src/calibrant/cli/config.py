@@ -26,6 +26,7 @@ SECTIONS = {
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 ELSEWHERE = {"merge": "sketch"}
+Table = dict[str, Any]
 
 
 def load_command(name: str) -> click.Command:
@@ -35,32 +36,17 @@ def load_command(name: str) -> click.Command:
     return next(command for command in defined if command.name == name)
 
 
-Table = dict[str, Any]
-
-
-def with_shared_options(command: click.Command) -> click.Command:
-    """Add the options of reading and showing to a command."""
-    return with_showing_options(with_reading_options(command))
-
-
 def command_named(name: str) -> click.Command:
-    """Import a command and give it the options that commands share."""
-    return with_defaults(with_shared_options(load_command(name)))
-
-
-def with_defaults(command: click.Command) -> click.Command:
-    """Add --config to a command."""
+    """Import a command and give it the options that commands share: reading, showing and --config."""
+    command = with_showing_options(with_reading_options(load_command(name)))
     if not any("--config" in p.opts for p in command.params):
         command.params.append(
             click.Option(
-                ["--config"],
-                type=click.Path(dir_okay=False),
-                is_eager=True,
-                expose_value=False,
+                ["--config"], type=click.Path(dir_okay=False), is_eager=True, expose_value=False,
                 callback=_defaults,
                 help="File whose [tool.calibrant] gives defaults.  [default: ./pyproject.toml]",
             )
-        )
+        )  # fmt: skip
     return command
 
 
@@ -85,25 +71,23 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
         if key not in options:
             raise reject_name(f"key of [tool.calibrant.{command}] in {file}", key, sorted(options))
     shared = {key: item for key, item in section.items() if key not in COMMANDS}
-    _refuse_unknown(shared, options, file)
+    if not set(shared) <= set(options):  # a key that only other commands know is theirs
+        every = sorted({key for name in COMMANDS for key in _options(command_named(name))})
+        for key in shared:
+            if key not in every:
+                raise reject_name(f"key of [tool.calibrant] in {file}", key, [*every, *COMMANDS])
     given = {key: item for key, item in shared.items() if key in options} | own
     if given:
         context.meta[CONFIG] = file
-    if path is None:
-        _refuse_outputs(given, options, file)
-    context.default_map = {
-        str(options[key].name): _read(options[key], key, item, file) for key, item in given.items()
-    }
-    return path
-
-
-def _refuse_outputs(given: Table, options: dict[str, click.Parameter], file: Path) -> None:
-    """Refuse outputs in a pyproject.toml that was not asked for: it may be someone else's folder."""
     for key in given:
-        if writes_files(options[key]):
+        if path is None and writes_files(options[key]):  # it may be someone else's folder
             rule, got = "must not name a file to write", f"got {given[key]!r}"
             hint = f"type --{key}, or --config {file} if you trust this file"
             raise InvalidInputError(sentence(f"{key} in {file}", rule, got, hint))
+    context.default_map = {
+        str(options[key].name): _as_typed(options[key], key, item, file) for key, item in given.items()
+    }
+    return path
 
 
 def _parsed(file: Path) -> Table:
@@ -126,53 +110,20 @@ def _table(around: Table, key: str, file: Path) -> Table:
 
 def _options(command: click.Command) -> dict[str, click.Parameter]:
     """Return the options of a command by their long names."""
-    return {
-        name.removeprefix("--"): p
-        for p in command.params
-        for name in p.opts
-        if name.startswith("--") and name not in ("--config", "--help")
-    }
+    long = [(name, p) for p in command.params for name in p.opts if name.startswith("--")]
+    return {name.removeprefix("--"): p for name, p in long if name not in ("--config", "--help")}
 
 
-def _refuse_unknown(shared: Table, options: dict[str, click.Parameter], file: Path) -> None:
-    """Refuse a key that no command knows; one that only others know is theirs."""
-    if set(shared) <= set(options):
-        return
-    every = sorted(
-        {name for command in COMMANDS for name in _options(with_shared_options(load_command(command)))}
-    )
-    for key in shared:
-        if key not in every:
-            raise reject_name(f"key of [tool.calibrant] in {file}", key, [*every, *COMMANDS])
-
-
-def _read(option: click.Parameter, key: str, item: Any, file: Path) -> Any:
-    """Return a value as the option takes it: NAME=VALUE for each entry of a table, names for a list."""
-    if isinstance(option, click.Option) and option.multiple:
-        if isinstance(item, dict):
-            return [f"{name}={value}" for name, value in item.items()]
-        if isinstance(item, list) and all(isinstance(part, str) for part in item):
-            return item
-        raise InvalidInputError(
-            sentence(f"{key} in {file}", "must be a table or a list of texts", f"got {item!r}")
-        )
-    rule = _broken_rule(option, item)
-    if rule:
-        raise InvalidInputError(sentence(f"{key} in {file}", f"must be {rule}", f"got {item!r}"))
-    return item
-
-
-def _broken_rule(option: click.Parameter, item: Any) -> str:
-    """Return what a value must be and is not, empty if it is: click would make 1 of true and of 1.5."""
-    if isinstance(option, click.Option) and option.is_flag:
-        return "" if isinstance(item, bool) else "true or false"
-    if isinstance(option.type, NameList):
-        words = isinstance(item, list) and all(isinstance(part, str) for part in item)
-        return "" if words or _plain(item) else "text, a number or a list of names"
-    if isinstance(option.type, click.types.IntParamType):
-        return "" if type(item) in (int, str) else "a whole number"
-    return "" if _plain(item) else "text or a number"
-
-
-def _plain(item: Any) -> bool:
-    return isinstance(item, str | int | float) and not isinstance(item, bool)
+def _as_typed(option: click.Parameter, key: str, item: Any, file: Path) -> Any:
+    """Return a value as text, for click to read as if it were typed; lists and tables are several texts."""
+    multiple = isinstance(option, click.Option) and option.multiple
+    if multiple and isinstance(item, dict):
+        return [f"{name}={value}" for name, value in item.items()]
+    if isinstance(item, list) and (multiple or isinstance(option.type, NameList)):
+        return [str(part) for part in item]
+    is_flag = isinstance(option, click.Option) and option.is_flag
+    if isinstance(item, str | int | float) and is_flag == isinstance(item, bool) and not multiple:
+        return item if is_flag else str(item)
+    rule = "must be a table or a list of texts" if multiple else "must be text or a number"
+    rule = "must be true or false" if is_flag else rule
+    raise InvalidInputError(sentence(f"{key} in {file}", rule, f"got {item!r}"))

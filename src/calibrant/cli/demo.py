@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.evaluate import show_evaluation, write_report
-from calibrant.cli.options import as_json, examples
+from calibrant.cli.options import as_json, examples, file_option
 from calibrant.cli.output import print_note
 from calibrant.demo import demonstration
 from calibrant.errors import MissingDependencyError
@@ -14,15 +14,14 @@ from calibrant.report.evaluate import evaluate
 
 
 @click.command(epilog=examples("calibrant demo --csv loans.csv"))
-@click.option("--rows", type=click.IntRange(1, 10_000_000), default=20_000, show_default=True,
-              help="How many loans to generate.")  # fmt: skip
-@click.option("--seed", default=1, show_default=True, help="Seed of the generator and of the evaluation.")
 @click.option(
-    "--html", default="calibrant-demo.html", show_default=True, type=click.Path(dir_okay=False),
-    help="Where to write the report; an empty name writes none.",
-)  # fmt: skip
-@click.option(
-    "--csv", "table", default="calibrant-demo.csv", show_default=True, type=click.Path(dir_okay=False),
+    "--rows", type=click.IntRange(1, 10_000_000), default=20_000, help="How many loans to generate."
+)
+@click.option("--seed", default=1, help="Seed of the generator and of the evaluation.")
+@file_option("--html", default="calibrant-demo.html",
+             help="Where to write the report; an empty name writes none.")  # fmt: skip
+@file_option(
+    "--csv", "table", default="calibrant-demo.csv",
     help="Where to write the loans, for trying other commands on; an empty name writes none.",
 )  # fmt: skip
 @as_json
@@ -32,13 +31,9 @@ def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
         check_target(target)
     data = demonstration(rows, seed)
     print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
-    evaluation = evaluate(
-        data.outcome,
-        data.prediction,
-        groups={"employment": data.employment, "region": data.region},
-        seed=seed,
-        title=f"Generated loans: {rows:,} predicted default probabilities",
-    )
+    groups = {"employment": data.employment, "region": data.region}
+    title = f"Generated loans: {rows:,} predicted default probabilities"
+    evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=seed, title=title)
     show_evaluation(evaluation, json_)
     if table:
         print_note(f"loans: {atomic_write(table, data.as_csv())}")

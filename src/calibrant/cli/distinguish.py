@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import NAMES, as_json, columns, examples, files_read, option_of, rows_in, seed
+from calibrant.cli import options as opt
 from calibrant.cli.output import print_note, print_result, show_json, show_table
 from calibrant.cli.rows import read_checked, shown_name
 from calibrant.files import atomic_write, check_target
@@ -14,23 +14,17 @@ from calibrant.records import Missing
 
 
 @click.command(
-    epilog=examples("calibrant distinguish loans.csv -y default -p p --covariates employment,region,age")
+    epilog=opt.examples("calibrant distinguish loans.csv -y default -p p --covariates employment,region,age")
 )
-@rows_in
-@columns
-@click.option(
-    "--covariates",
-    metavar="A,B,C",
-    required=True,
-    type=NAMES,
-    help="Columns that the auditor may learn from.",
-)
-@click.option("--nominal", metavar="A,B,C", type=NAMES, help="Covariates that are numbers without an order.")
-@option_of(learned.distinguish, "--draws", help="Simulated data sets for each p-value.")
-@option_of(learned.distinguish, "--confidence", help="Of the interval.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
-@seed
-@as_json
+@opt.rows_in
+@opt.columns
+@opt.columns_option("--covariates", required=True, help="Columns that the auditor may learn from.")
+@opt.columns_option("--nominal", help="Covariates that are numbers without an order.")
+@opt.option_of(learned.distinguish, "--draws", help="Simulated data sets for each p-value.")
+@opt.option_of(learned.distinguish, "--confidence", help="Of the interval.")
+@opt.html_page
+@opt.seed
+@opt.as_json
 def distinguish(
     file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
     covariates: list[str], nominal: list[str] | None, draws: int, confidence: float, html: str | None,
@@ -42,19 +36,12 @@ def distinguish(
     calibration: do the covariates know anything that the predictions do not?
     """
     if html:
-        check_target(html, files_read())
+        check_target(html, opt.files_read())
     y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, covariates)
     distinguished = learned.distinguish(
-        y,
-        p,
-        others,
-        sample_weight=weights,
-        draws=draws,
-        confidence=confidence,
-        nominal=nominal or [],
-        missing=missing,
-        seed=seed,
-    )
+        y, p, others, sample_weight=weights, draws=draws, confidence=confidence, nominal=nominal or [],
+        missing=missing, seed=seed,
+    )  # fmt: skip
     if html:
         from calibrant.report.pages import distinguisher_page
 
@@ -63,14 +50,10 @@ def distinguish(
     if json_:
         show_json(distinguished.to_dict())
         return
-    print_result(str(distinguished))
-    print_result()
+    print_result(f"{distinguished}\n")
     lines = [
         [f"{one.size:,}", f"{one.share:.1%}", f"{one.gap:+.4f}", f"{one.carried:+.5f}", one.rule]
         for one in distinguished.rules
     ]
-    show_table(
-        ["rows", "share", "mean residual", "carried", "group"],
-        lines,
-        "What the auditor learned, as groups; those that carry most of the advantage first",
-    )
+    title = "What the auditor learned, as groups; those that carry most of the advantage first"
+    show_table(["rows", "share", "mean residual", "carried", "group"], lines, title)

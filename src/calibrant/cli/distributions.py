@@ -7,29 +7,16 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import (
-    NAME,
-    NAMES,
-    Thresholds,
-    as_json,
-    examples,
-    files_read,
-    grouped,
-    missing,
-    option_of,
-    rows_in,
-    seed,
-)
+from calibrant.cli import options as opt
 from calibrant.cli.output import (
+    SavedCharts,
     charts_out,
-    check_chart_names,
-    check_chart_targets,
     print_note,
     print_result,
     print_sentences,
     show_json,
+    show_result,
     show_sheet,
-    write_charts,
 )
 from calibrant.cli.rows import shown_name
 from calibrant.distributions.quantiles import interval_coverage
@@ -45,32 +32,31 @@ from calibrant.report.distributions import DistributionEvaluation, evaluate_dist
 FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
 
 
-@click.command(epilog=examples("calibrant distributions rain.csv -y observed --members m1,m2,m3"))
-@rows_in
-@click.option("--outcome", "-y", type=NAME, help="Column of the outcomes: numbers.")
-@click.option("--members", type=NAMES, metavar="A,B,C", help="Columns of the members of an ensemble.")
-@click.option("--quantiles", type=NAMES, metavar="A=.05,B=.5", help="Columns of quantiles with their levels.")
-@click.option("--cdf", type=NAMES, metavar="A=0,B=10", help="Columns of the CDF with their thresholds.")
-@click.option("--lower", type=NAME, help="Column of lower ends of prediction intervals.")
-@click.option("--upper", type=NAME, help="Column of upper ends.")
+@click.command(epilog=opt.examples("calibrant distributions rain.csv -y observed --members m1,m2,m3"))
+@opt.rows_in
+@opt.column_option("--outcome", "-y", help="Column of the outcomes: numbers.")
+@opt.columns_option("--members", help="Columns of the members of an ensemble.")
+@opt.columns_option("--quantiles", metavar="A=.05,B=.5", help="Columns of quantiles with their levels.")
+@opt.columns_option("--cdf", metavar="A=0,B=10", help="Columns of the CDF with their thresholds.")
+@opt.column_option("--lower", help="Column of lower ends of prediction intervals.")
+@opt.column_option("--upper", help="Column of upper ends.")
 @click.option("--coverage", type=float, help="Probability that the intervals promise.")
-@click.option("--time", type=NAME, help="Column of censored times, in place of --outcome; with --cdf.")
-@click.option("--event", type=NAME, help="Column: 1 event, 0 censored, 2 and up other causes.")
-@click.option("--strata", type=NAME, help="Column of groups that are censored differently.")
-@click.option("--at", type=Thresholds(), metavar="Z,Z", help="Thresholds to check, fixed beforehand.")
-@grouped
-@missing
-@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
+@opt.column_option("--time", help="Column of censored times, in place of --outcome; with --cdf.")
+@opt.column_option("--event", help="Column: 1 event, 0 censored, 2 and up other causes.")
+@opt.column_option("--strata", help="Column of groups that are censored differently.")
+@click.option("--at", type=opt.THRESHOLDS, metavar="Z,Z", help="Thresholds to check, fixed beforehand.")
+@opt.grouped
+@opt.missing
+@opt.html_page
 @charts_out
-@option_of(evaluate_distributions, "--draws", help="Simulated data sets.")
-@seed
-@as_json
+@opt.option_of(evaluate_distributions, "--draws", help="Simulated data sets.")
+@opt.seed
+@opt.as_json
 def distributions(
     file: FileNames, outcome: str | None, members: list[str] | None, quantiles: list[str] | None,
     cdf: list[str] | None, lower: str | None, upper: str | None, coverage: float | None, time: str | None,
     event: str | None, strata: str | None, at: list[float] | None, groups: list[str] | None,
-    missing: Missing, html: str | None, charts: tuple[str, ...], chart_text: str, draws: int,
-    seed: int | None, json_: bool,
+    missing: Missing, html: str | None, charts: SavedCharts, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Check forecast distributions in FILE: too narrow, too wide, biased or fine, and for whom.
 
@@ -80,8 +66,7 @@ def distributions(
     if sum(one is not None for one in given) != 1 or (lower is None) != (upper is None):
         raise InvalidInputError(sentence("distributions", f"needs one of {FORMS}", "got none or several"))
     if html:
-        check_target(html, files_read())
-    check_chart_targets(charts)
+        check_target(html, opt.files_read())
     how: dict[str, Any] = {"missing": missing, "draws": draws, "seed": seed}
     if time is not None or event is not None:
         found: Any = _horizons(file, time, event, strata, cdf, how)
@@ -93,32 +78,25 @@ def distributions(
             raise InvalidInputError(sentence("--lower and --upper", "need --coverage", "got none"))
         found = interval_coverage(numbers[outcome], numbers[lower], numbers[upper], coverage=coverage, **how)
     else:
-        found = _evaluated(file, outcome, members, quantiles, cdf, groups, {**how, "at": at})
+        names, places = (members, []) if members else _pairs(quantiles or cdf or [])
+        read, others = read_table(file, [outcome, *names], groups or [])
+        how |= {"levels": places} if quantiles else {"thresholds": places} if cdf else {}
+        found = evaluate_distributions(
+            read[outcome], np.column_stack([read[name] for name in names]), at=at,
+            groups={name: others[name] for name in groups} if groups else None,
+            title=f"Forecasts of {outcome} in {shown_name(file)}", **how,
+        )  # fmt: skip
     drawn = _charts(found) if charts else {}
-    check_chart_names(drawn, charts)
+    charts.check(drawn)
     if html:
         if not isinstance(found, DistributionEvaluation):
             raise InvalidInputError(sentence("--html", "needs --members, --quantiles or --cdf alone"))
         print_note(f"report: {found.to_html(html)}")
-    write_charts(drawn, charts, chart_text)
-    _show(found, json_)
-
-
-def _evaluated(
-    file: FileNames, outcome: str, members: list[str] | None, quantiles: list[str] | None,
-    cdf: list[str] | None, groups: list[str] | None, how: dict[str, Any],
-) -> DistributionEvaluation:  # fmt: skip
-    names, numbers = (members, None) if members else _pairs(quantiles or cdf or [])
-    read, others = read_table(file, [outcome, *(names or [])], groups or [])
-    places: dict[str, Any] = {"levels": numbers} if quantiles else {"thresholds": numbers} if cdf else {}
-    return evaluate_distributions(
-        read[outcome],
-        np.column_stack([read[name] for name in names or []]),
-        groups={name: others[name] for name in groups} if groups else None,
-        title=f"Forecasts of {outcome} in {shown_name(file)}",
-        **places,
-        **how,
-    )
+    charts.write(drawn)
+    if isinstance(found, DistributionEvaluation):
+        _show(found, json_)
+    else:
+        show_result(found, json_, found.sheet())
 
 
 def _horizons(
@@ -130,13 +108,12 @@ def _horizons(
     names, horizons = _pairs(cdf)
     read, others = read_table(file, [time, event, *names], [strata] if strata else [])
     predictions = {horizon: read[name] for name, horizon in zip(names, horizons, strict=True)}
-    return horizon_table(
-        read[time], read[event], predictions, strata=others[strata] if strata else None, **how
-    )
+    labels = others[strata] if strata else None
+    return horizon_table(read[time], read[event], predictions, strata=labels, **how)
 
 
 def _pairs(texts: list[str]) -> tuple[list[str], list[float]]:
-    """Read NAME=NUMBER pairs."""
+    """Read NAME=NUMBER pairs; return them in the order of the numbers."""
     names, numbers = [], []
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -160,13 +137,9 @@ def _charts(found: Any) -> Any:
     return {"horizons": lambda: horizon_curve(found)} if hasattr(found, "horizons") else {}
 
 
-def _show(found: Any, json_: bool) -> None:
+def _show(found: DistributionEvaluation, json_: bool) -> None:
     if json_:
         show_json(found.to_dict())
-        return
-    if not isinstance(found, DistributionEvaluation):
-        print_sentences(f"{found}\n")
-        show_sheet(found.sheet())
         return
     print_sentences(f"{found.verdict}\n")
     for part in (found.quantiles, found.thresholds):

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from calibrant.cli.options import (
-    MEASURES,
-    NAME,
-    as_json,
-    columns_unless_sketch,
-    examples,
-    files_read,
-    grouped,
-    option_of,
-    refuse_typed,
-    rows_in,
-    seed,
-    takes_clusters,
-)
+from calibrant.cli import options as opt
 from calibrant.cli.output import (
+    SavedCharts,
     charts_out,
-    check_chart_names,
-    check_chart_targets,
     in_csv,
     one_line,
     print_note,
@@ -35,9 +20,8 @@ from calibrant.cli.output import (
     show_json,
     show_sheet,
     show_values,
-    write_charts,
 )
-from calibrant.cli.reading import CensoredColumn, log_summary, rows_typed, takes_censored
+from calibrant.cli.reading import CensoredColumn, kept, log_summary, rows_typed, takes_censored
 from calibrant.cli.rows import (
     chosen_groups,
     group_dicts,
@@ -48,20 +32,9 @@ from calibrant.cli.rows import (
     sketch_if_needed,
 )
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.findings import (
-    PAGE_WIDTH,
-    details,
-    measure_values,
-    more_groups,
-)
-from calibrant.evaluation.tables import (
-    first_rows,
-    first_table,
-    footnotes,
-    leading_groups,
-    measure_table,
-)
-from calibrant.evaluation.verdict import Verdict, disagreement_note
+from calibrant.evaluation.findings import PAGE_WIDTH, measure_values, more_groups, notes
+from calibrant.evaluation.tables import first_rows, first_table, leading_groups, measure_table
+from calibrant.evaluation.verdict import Verdict
 from calibrant.files import check_target
 from calibrant.formatting import format_value
 from calibrant.groups.audit_result import group_table, group_values
@@ -71,132 +44,95 @@ from calibrant.logs.evaluation import LogEvaluation
 from calibrant.records import Missing
 from calibrant.report import evaluate as report
 from calibrant.report.evaluate import Evaluation
-from calibrant.results import Measurement
 from calibrant.sketch.sketch import Sketch
 
 
 @click.command(
-    epilog=examples(
+    epilog=opt.examples(
         "calibrant evaluate loans.csv -y default -p p",
         "calibrant evaluate loans.csv -y default -p p --groups employment --html report.html",
         "calibrant evaluate loans.csv -y default -p p --measures all",
     )
 )
-@takes_clusters
+@opt.takes_clusters
 @takes_censored
-@rows_in
-@columns_unless_sketch
-@grouped
+@opt.rows_in
+@opt.columns_unless_sketch
+@opt.grouped
 @click.option(
-    "--measures", type=MEASURES, metavar="NAME,NAME", help='Measures to show; "all" shows every one.'
+    "--measures", type=opt.MEASURES, metavar="NAME,NAME", help='Measures to show; "all" shows every one.'
 )
-@click.option(
-    "--id",
-    "point",
-    type=NAME,
-    metavar="COLUMN",
-    help="Point behind each record; adds the distance to calibration.",
-)
-@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
+@opt.column_option("--id", "point", help="Point behind each record; adds the distance to calibration.")
+@opt.html_page
 @click.option("--title", help="Title of the report.")
 @click.option("--subtitle", help="Line below the title of the report.")
 @charts_out
-@option_of(report.evaluate, "--draws", help="Simulated data sets for p-values, and resamples for intervals.")
-@seed
-@as_json
+@opt.option_of(
+    report.evaluate, "--draws", help="Simulated data sets for p-values, and resamples for intervals."
+)
+@opt.seed
+@opt.as_json
 def evaluate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     groups: list[str] | None, measures: list[str] | None, point: str | None,
-    html: str | None, title: str | None, subtitle: str | None, charts: tuple[str, ...], chart_text: str,
-    draws: int, seed: int | None, json_: bool,
+    html: str | None, title: str | None, subtitle: str | None, charts: SavedCharts, draws: int,
+    seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
 
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
     if html:
-        check_target(html, files_read())
+        check_target(html, opt.files_read())
     else:
-        refuse_typed("needs --html", "title", "subtitle")
-    check_chart_targets(charts)
+        opt.refuse_typed("needs --html", "title", "subtitle")
     log = log_summary()
-    sketch = sketch_if_needed(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
+    sketch = sketch_if_needed(file, **columns)  # type: ignore[arg-type]
+    default = f"{prediction} in {shown_name(file)}" if sketch is None else f"sketch {shown_name(file)}"
     with progress_bar("measuring") as progress:
-        options: dict[str, Any] = {"measures": _names(measures), "progress": progress}
-        options |= {"draws": draws, "seed": seed, "subtitle": subtitle or ""}
-        title = title or (None if log is None else log.title())
-        options |= {"title": title} if title else {}
+        options: dict[str, Any] = {"measures": _names(measures), "progress": progress, "draws": draws}
+        options |= {"seed": seed, "subtitle": subtitle or ""}
+        options["title"] = title or (log.title() if log else "") or default
         if sketch is not None:
             if point:
                 raise InvalidInputError(sentence("--id", "needs the records", "got a sketch of them"))
-            evaluation = evaluate_sketch(sketch, file, groups=chosen_groups(sketch, groups), **options)
+            evaluation = report.evaluate(sketch, groups=chosen_groups(sketch, groups), **options)
         else:
-            evaluation = read_evaluation(
-                file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
-                groups=groups, point=point, **options,
-            )  # fmt: skip
+            data = read_rows(file, **columns, groups=groups, point=point)  # type: ignore[arg-type]
+            evaluation = report.evaluate(data.forecasts, groups=data.groups, ids=data.ids, **options)
+            recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": kept("pos_label")}
+            recorded |= {"scale": list(kept("scale"))} if kept("scale") else {}
+            evaluation = replace(evaluation, columns=recorded)
     drawn = evaluation.charts if charts else {}
-    check_chart_names(drawn, charts)
+    charts.check(drawn)
     answered = LogEvaluation.of(evaluation, log) if log is not None else None
     write_report(answered or evaluation, html)  # files first: the reader of stdout may stop early
-    write_charts(drawn, charts, chart_text)
+    charts.write(drawn)
     next_step = next_command(evaluation.verdict, outcome, prediction, weight)
     if log is not None and evaluation.verdict.action == "recalibrate":
-        given = [*files_read(), "--log", log.tool]
+        given = [*opt.files_read(), "--log", log.tool]
         next_step = shlex.join(["calibrant", "recalibrate", *given, "-o", "map.json"])
     show_evaluation(evaluation, json_, sketch, next_step, answered)
 
 
-def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:
-    """Evaluate the forecasts at the resolution of a sketch."""
-    return report.evaluate(sketch, **{"title": f"sketch {shown_name(file)}", **options})
-
-
-def read_evaluation(
-    file: FileNames,
-    *,
-    outcome: str,
-    prediction: str,
-    weight: str | None,
-    missing: Missing,
-    groups: Sequence[str] | None,
-    point: str | None = None,
-    **options: Any,
-) -> Evaluation:
-    """Read the columns of a file and evaluate them; errors name the columns."""
-    data = read_rows(
-        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups,
-        point=point,
-    )  # fmt: skip
-    options = {"title": f"{prediction} in {shown_name(file)}", **options}
-    found = report.evaluate(data.forecasts, groups=data.groups, ids=data.ids, **options)
-    columns: dict[str, Any] = {
-        "outcome": outcome,
-        "prediction": prediction,
-        "weight": weight,
-        "missing": missing,
-    }
-    columns |= {"groups": list(groups) if groups else None, "ids": point}
-    return replace(found, columns={**columns, "pos_label": None})
-
-
 def show_evaluation(
-    evaluation: Evaluation,
-    json_: bool,
-    sketch: Sketch | None = None,
-    next_step: str = "",
+    evaluation: Evaluation, json_: bool, sketch: Sketch | None = None, next_step: str = "",
     log: LogEvaluation | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Print verdict and tables, or one JSON object; the groups of a sketch too, if it has any."""
-    next_step = next_step or evaluation.verdict.next_step
     if json_:
         groups = {"sketch_groups": group_dicts(sketch)} if sketch is not None and sketch.by else {}
         show_json({**(log or evaluation).to_dict(), **groups})
         return
+    audit = evaluation.audit
     if in_csv():
-        _show_csv(evaluation)
+        print_result(evaluation.verdict.sentence)
+        show_values(measure_values(evaluation.rows))
+        if audit is not None:
+            show_values([group_values(group) for group in audit.groups])
     else:
-        _show_text(evaluation, next_step, log)
+        _show_text(evaluation, next_step or evaluation.verdict.next_step, log)
     if sketch is not None:
         show_groups(sketch)
 
@@ -214,19 +150,16 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
         print_result(textwrap.fill(str(log.answers), PAGE_WIDTH))
         if log.answers.thresholds:
             show_sheet(log.answers.table())
-    notes = [*footnotes(evaluation.rows), disagreement_note(verdict, evaluation.rows), *details(evaluation)]
-    if evaluation.over_points is not None:
-        notes.insert(0, _distance_sentence(evaluation.over_points))
-    for note in filter(None, notes):
+    said = list(notes(evaluation))
+    distance = evaluation.over_points
+    if distance is not None:
+        value, lower, upper = map(format_value, (distance.value, distance.lower, distance.upper))
+        proven = "" if distance.exact else f", proven to lie in {lower} to {upper}"
+        count = len(distance.details["points"])
+        said.insert(0, f"Distance to calibration over {count:,} points: {value}{proven}.")
+    for note in said:
         print_result(textwrap.fill(one_line(note), PAGE_WIDTH))
     print_result(f"\nNext: {one_line(next_step)}")
-
-
-def _show_csv(evaluation: Evaluation) -> None:
-    print_result(evaluation.verdict.sentence)
-    show_values(measure_values(evaluation.rows))
-    if evaluation.audit is not None:
-        show_values([group_values(group, evaluation.audit.statistic) for group in evaluation.audit.groups])
 
 
 def next_command(verdict: Verdict, outcome: str | None, prediction: str | None, weight: str | None) -> str:
@@ -242,17 +175,6 @@ def next_command(verdict: Verdict, outcome: str | None, prediction: str | None, 
     if verdict.action == "check groups" and columns:
         return shlex.join(["calibrant", "evaluate", *map(str, data), "--groups", "COLUMN"])
     return verdict.next_step
-
-
-def _distance_sentence(given: Measurement) -> str:
-    """Say how far the nearest calibrated predictor over the points is, and what is proven of it."""
-    count, value = len(given.details["points"]), format_value(given.value)
-    proven = (
-        ""
-        if given.exact
-        else f", proven to lie in {format_value(given.lower)} to {format_value(given.upper)}"
-    )
-    return f"Distance to calibration over {count:,} points: {value}{proven}."
 
 
 def write_report(evaluation: Evaluation | LogEvaluation, html: str | None) -> None:

@@ -37,11 +37,9 @@ class Commands(click.Group):
         self.meta: dict[str, Any] = {}  # what its context knows
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, the first ones to try first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command's file and return it."""
         return command_named(name) if name in COMMANDS else None
 
     def resolve_command(
@@ -61,7 +59,10 @@ class Commands(click.Group):
                 formatter.write_dl([(n, command_named(n).get_short_help_str(limit=500)) for n in names])
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+@click.group(cls=Commands, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="calibrant")
 def calibrant() -> None:
     """Measure, test, audit, repair and watch the calibration of predicted probabilities."""
@@ -97,7 +98,12 @@ def run_command() -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None) * 2
     except click.ClickException as error:
-        _show_usage(error)
+        context = getattr(error, "ctx", None)
+        with suppress(OSError):
+            if context is not None:
+                click.echo(context.get_usage(), err=True)
+                click.echo(f"Try '{one_line(context.command_path)} -h' for help.\n", err=True)
+            click.echo(f"Error: {one_line(error.format_message())}", err=True)
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         _print_error("stopped")
@@ -126,16 +132,6 @@ def _stop_cleanly() -> None:
             signal.signal(getattr(signal, name), stop)
 
 
-def _show_usage(error: click.ClickException) -> None:
-    """Print what is wrong with the command line, and how it is used."""
-    context = getattr(error, "ctx", None)
-    with suppress(OSError):
-        if context is not None:
-            click.echo(context.get_usage(), err=True)
-            click.echo(f"Try '{one_line(context.command_path)} -h' for help.\n", err=True)
-        click.echo(f"Error: {one_line(error.format_message())}", err=True)
-
-
 def _lost_output(error: OSError) -> int:
     """Report that output could not be written; a reader that went away (a closed pipe) knows already."""
     if not isinstance(error, BrokenPipeError):
@@ -150,7 +146,6 @@ def _print_error(message: str) -> None:
 
 
 def _worded(error: Exception) -> str:
-    """Return the message of an error; one that is not a CalibrantError is called a defect."""
     if isinstance(error, CalibrantError):
         return error_text(error, calibrant.running, calibrant.meta)
     if isinstance(error, MemoryError):
@@ -180,7 +175,7 @@ def error_text(error: CalibrantError, command: click.Command | None, meta: dict[
         named = "" if line is None else f", line {line:,}" + ("" if place.file else f" of {file.name}")
         got = f"{got} {place.with_line(named)}"
     if isinstance(hint, Hint):
-        hint = hint.worded(lambda name, value: _typed_option(name, value, command, TOOL in meta))
+        hint = hint.worded(lambda name, value: _typed_option(name, value, command, bool(meta.get(TOOL))))
     return str(error.with_parts(subject=subject, got=got, hint=str(hint), place=None))
 
 

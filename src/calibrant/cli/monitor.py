@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant import __version__
-from calibrant.cli.options import NAME, as_json, examples, files_read, outcome_option, rows_in
+from calibrant.cli.options import NAME, as_json, examples, files_read, outcome_option, rows_in, same_option
 from calibrant.cli.output import deliver_results, print_note, show_json, show_table
 from calibrant.cli.rows import (
     OrderedRows,
     counted_parts,
     read_ordered,
     register_batch,
-    same_option,
     with_beginning,
     with_parts,
 )

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -26,7 +26,9 @@ from calibrant.files import atomic_write, check_target
 from calibrant.results import Table, json_ready
 
 BAD_INPUT = 2  # exit code
-
+FORMATS = ("table", "json", "csv", "markdown")
+PAGE_WIDTH = 100  # characters, where the output is not a terminal
+SECOND_TABLE = "calibrant.second_table"
 # All control characters but tab and line feed, and those that turn the direction of text
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##\[)", re.MULTILINE)  # what GitHub would obey
@@ -87,11 +89,8 @@ def open_closed_streams() -> None:
 
     What is printed then fails, as in other programs; messages go nowhere, and nothing is read.
     """
-    for name, mode, flags in (
-        ("stdin", "r", os.O_RDONLY),
-        ("stdout", "w", os.O_RDONLY),
-        ("stderr", "w", os.O_WRONLY),
-    ):
+    modes = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
+    for name, (mode, flags) in modes.items():
         if getattr(sys, name) is None:
             stream = os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8")
             setattr(sys, name, stream)
@@ -112,13 +111,8 @@ def guard_output() -> PrintableStream | None:
 def _guarded(stream: Any, line_buffering: bool) -> PrintableStream | None:
     if not isinstance(stream, io.TextIOWrapper):
         return None
-    return PrintableStream(
-        stream.buffer,
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        newline="\n",
-        line_buffering=line_buffering,
-    )
+    how: dict[str, Any] = {"errors": "backslashreplace", "newline": "\n", "line_buffering": line_buffering}
+    return PrintableStream(stream.buffer, encoding=stream.encoding, **how)
 
 
 def print_workflow_command(text: str) -> None:
@@ -127,9 +121,6 @@ def print_workflow_command(text: str) -> None:
         sys.stderr.write_command(one_line(text))
     else:
         click.echo(one_line(text), err=True)
-
-
-FORMATS = ("table", "json", "csv", "markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,78 +149,32 @@ shown_as: ContextVar[Showing] = ContextVar("shown_as", default=Showing())  # noq
 printout: ContextVar[Printout | None] = ContextVar("printout", default=None)
 
 
-def print_result(text: str = "") -> None:
-    """Print a sentence of the result; CSV has no place for sentences, so there it is a note."""
-    if shown_as.get().form != "csv":
-        click.echo(text)
-    elif text:
-        print_note(*text.strip("\n").split("\n"))
-
-
-def print_sentences(text: str) -> None:
-    """Print sentences of the result, with lines no longer than the page."""
-    if shown_as.get().form != "csv":
-        page = textwrap.TextWrapper(_width(), break_long_words=False, break_on_hyphens=False)
-        text = "\n".join(map(page.fill, text.split("\n")))
-    print_result(text)
-
-
-def print_note(*lines: str) -> None:
-    """Print lines that are not part of the result, on stderr; --quiet leaves them out."""
-    if not shown_as.get().quiet:
-        for line in lines:
-            click.echo(one_line(line), err=True)
-
-
-def deliver_results() -> None:
-    """Bring what was printed to where it goes: a state is written after that, so a failure changes none."""
-    sys.stdout.flush()
-    printed = printout.get()
-    if printed is not None:
-        printed.deliver()
-
-
-def watched_by_a_person() -> bool:
-    """Return whether a person would see a progress bar."""
-    return sys.stderr.isatty() and not shown_as.get().quiet
-
-
 def with_showing_options(command: click.Command) -> click.Command:
     """Add --format and --quiet to a command that has --json, and --output to one that writes nothing else."""
     known = {name for p in command.params for name in p.opts}
-    if "--json" not in known or "--format" in known or command.callback is None:
+    run = command.callback
+    if "--json" not in known or "--format" in known or run is None:
         return command
-    command.params.append(
-        click.Option(["--format", "form"], type=click.Choice(FORMATS), default="table", show_default=True,
-                     help="How to print the results; csv has the tables alone.")
-    )  # fmt: skip
+    kind, text = click.Choice(FORMATS), "How to print the results; csv has the tables alone."
+    command.params.append(click.Option(["--format", "form"], type=kind, default="table", help=text))
     if "--output" not in known:
-        short = [] if any("-o" in p.opts for p in command.params) else ["-o"]
-        command.params.append(
-            click.Option(["--output", *short, "printed"], type=click.Path(dir_okay=False),
-                         help="File to write the results to, in place of stdout.")
-        )  # fmt: skip
-    command.params.append(
-        click.Option(["--quiet", "-q"], is_flag=True, help="Print results and errors alone, no notes.")
-    )
-    command.callback = _shown(command.callback)
-    return command
+        names, text = ["--output", "-o", "printed"], "File to write the results to, in place of stdout."
+        command.params.append(click.Option(names, type=click.Path(dir_okay=False), help=text))
+    text = "Print results and errors alone, no notes."
+    command.params.append(click.Option(["--quiet", "-q"], is_flag=True, help=text))
 
-
-def _shown(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a command under its options of showing."""
-
-    @wraps(command)
-    def run(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
+    @wraps(run)
+    def shown(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
         if json_ and form not in ("table", "json"):
             raise click.UsageError(f"give either --json or --format {form}")
         form = "json" if json_ else form
         shown_as.set(Showing(form, quiet))
         check_paths(click.get_current_context())
         with _into(printed, files_read()):
-            return command(json_=form == "json", **options)
+            return run(json_=form == "json", **options)
 
-    return run
+    command.callback = shown
+    return command
 
 
 @contextmanager
@@ -257,8 +202,45 @@ def _into(path: str | None, sources: list[str]) -> Iterator[None]:
         printout.reset(token)
 
 
-PAGE_WIDTH = 100  # characters, where the output is not a terminal
-SECOND_TABLE = "calibrant.second_table"
+def deliver_results() -> None:
+    """Bring what was printed to where it goes: a state is written after that, so a failure changes none."""
+    sys.stdout.flush()
+    printed = printout.get()
+    if printed is not None:
+        printed.deliver()
+
+
+def print_result(text: str = "") -> None:
+    """Print a sentence of the result; CSV has no place for sentences, so there it is a note."""
+    if not in_csv():
+        click.echo(text)
+    elif text:
+        print_note(*text.strip("\n").split("\n"))
+
+
+def print_sentences(text: str) -> None:
+    """Print sentences of the result, with lines no longer than the page."""
+    if not in_csv():
+        page = textwrap.TextWrapper(_width(), break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(page.fill, text.split("\n")))
+    print_result(text)
+
+
+def print_note(*lines: str) -> None:
+    """Print lines that are not part of the result, on stderr; --quiet leaves them out."""
+    if not shown_as.get().quiet:
+        for line in lines:
+            click.echo(one_line(line), err=True)
+
+
+def show_result(result: Any, json_: bool, *sheets: Table) -> None:
+    """Print a result: one JSON object, or its sentence and tables."""
+    if json_:
+        show_json(result.to_dict())
+        return
+    print_sentences(f"{result}\n")
+    for sheet in sheets:
+        show_sheet(sheet)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
@@ -268,7 +250,9 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
 def show_sheet(sheet: Table, title: str = "", *, blank: bool = True) -> None:
     """Print a table in the format that was asked for, and an empty line unless `blank` is false."""
-    form, sheet, title = shown_as.get().form, _one_line_cells(sheet), one_line(title)
+    lines = (tuple(replace(cell, text=one_line(cell.text)) for cell in line) for line in sheet.lines)
+    sheet = replace(sheet, columns=tuple(map(one_line, sheet.columns)), lines=tuple(lines))
+    form, title = shown_as.get().form, one_line(title)
     if form == "csv":
         _show_csv(sheet.columns, [[cell.text for cell in line] for line in sheet.lines])
     elif form == "markdown":
@@ -279,13 +263,7 @@ def show_sheet(sheet: Table, title: str = "", *, blank: bool = True) -> None:
         print_result()
 
 
-def _one_line_cells(sheet: Table) -> Table:
-    lines = (tuple(replace(cell, text=one_line(cell.text)) for cell in line) for line in sheet.lines)
-    return replace(sheet, columns=tuple(map(one_line, sheet.columns)), lines=tuple(lines))
-
-
 def _width() -> int:
-    """Return the width to print for: that of the terminal, or a page of 100 columns."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PAGE_WIDTH
 
 
@@ -329,58 +307,55 @@ def readable_number(value: float) -> str:
     return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 TEXTS = ("none", "title", "caption", "both")
 
 
-def charts_out(command: F) -> F:
-    """Add --chart and --chart-text."""
-    for option in (
-        click.option(
-            "--chart-text",
-            type=click.Choice(TEXTS),
-            default="none",
-            show_default=True,
-            help="What a saved chart says of itself; papers have captions of their own.",
-        ),
-        click.option(
-            "--chart",
-            "charts",
-            multiple=True,
-            metavar="NAME=FILE",
-            help="Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf.",
-        ),
-    ):
-        command = option(command)
-    return command
+class SavedCharts:
+    """The charts that --chart asks for: targets are checked at once, names when it is known what there is."""
+
+    def __init__(self, asked: Sequence[str], text: str) -> None:
+        self.asked, self.text = asked, text
+        self.names = [one.partition("=")[0] for one in asked]
+        if not asked:
+            refuse_typed("needs --chart", "chart_text")
+            return  # loading the charts takes its time
+        from calibrant.report.charts.canvas import chart_target
+
+        for one in asked:
+            check_target(chart_target(one)[1], files_read())
+
+    def __bool__(self) -> bool:
+        return bool(self.asked)
+
+    def check(self, drawn: Mapping[str, Any]) -> None:
+        """Refuse charts that there are not, before any result is printed."""
+        for name in self.names:
+            if name not in drawn:
+                raise reject_name("--chart", name, list(drawn))
+
+    def write(self, drawn: Mapping[str, Any]) -> None:
+        """Write the charts, each as its file name says; functions draw theirs now."""
+        self.check(drawn)
+        if not self.asked:
+            return
+        from calibrant.report.charts.canvas import chart_target, image_of, without_text
+
+        title, caption = self.text in ("title", "both"), self.text in ("caption", "both")
+        for name, path in map(chart_target, self.asked):
+            made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
+            image = image_of(without_text(made, title=title, caption=caption), path.suffix.lower())
+            print_note(f"chart: {atomic_write(path, image)}")
 
 
-def check_chart_targets(charts: tuple[str, ...]) -> None:
-    """Refuse targets that cannot be written before anything is measured."""
-    if not charts:
-        refuse_typed("needs --chart", "chart_text")
-        return  # loading the charts takes its time
-    from calibrant.report.charts.canvas import chart_target
+def charts_out(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --chart and --chart-text, which the command gets as `charts`."""
 
-    for text in charts:
-        check_target(chart_target(text)[1], files_read())
+    @wraps(command)
+    def run(charts: tuple[str, ...], chart_text: str, **options: Any) -> Any:
+        return command(charts=SavedCharts(charts, chart_text), **options)
 
-
-def check_chart_names(drawn: Mapping[str, Any], charts: tuple[str, ...]) -> None:
-    """Refuse charts that there are not, before any result is printed."""
-    for text in charts:
-        name = text.partition("=")[0]
-        if name not in drawn:
-            raise reject_name("--chart", name, list(drawn))
-
-
-def write_charts(drawn: Mapping[str, Any], charts: tuple[str, ...], text: str) -> None:
-    """Write the charts that were asked for, each as its file name says; functions draw theirs now."""
-    if not charts:
-        return
-    from calibrant.report.charts.canvas import chart_target, image_of, without_text
-
-    for name, path in map(chart_target, charts):
-        made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
-        shown = without_text(made, title=text in ("title", "both"), caption=text in ("caption", "both"))
-        print_note(f"chart: {atomic_write(path, image_of(shown, path.suffix.lower()))}")
+    words = "What a saved chart says of itself; papers have captions of their own."
+    text = click.option("--chart-text", type=click.Choice(TEXTS), default="none", help=words)
+    words = "Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf."
+    chart = click.option("--chart", "charts", multiple=True, metavar="NAME=FILE", help=words)
+    return chart(text(run))

@@ -63,7 +63,6 @@ from calibrant.results import Array
     "--alternative",
     type=click.Choice(list(ALTERNATIVES)),
     default="shift",
-    show_default=True,
     help="In which way the predictions may be wrong.",
 )
 @option_of(required_samples, "--draws", help="Simulated data sets.")

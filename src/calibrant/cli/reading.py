@@ -5,25 +5,22 @@ from __future__ import annotations
 import functools
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from calibrant.censoring import censored
-from calibrant.cli.options import BEHIND, NAME, SPOOLED, F, Scale, typed
+from calibrant.cli.options import BEHIND, NAME, SCALE, SPOOLED, F, typed
 from calibrant.cli.output import print_note
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.files import scratch_folder
 from calibrant.inputs import NamedColumn
-from calibrant.io import read
-from calibrant.io.read import copied_table, is_database, read_labels
-from calibrant.io.session import files_behind
-from calibrant.io.sources import default_notation
+from calibrant.io.read import FileNames, copied_table, is_database, outcome_labels, read_table
+from calibrant.io.session import each_once, files_behind
+from calibrant.io.sources import Notation, default_notation
 
 if TYPE_CHECKING:
     from calibrant.logs.answer import Options
@@ -38,46 +35,50 @@ STARTS = {
     b"\x28\xb5\x2f\xfd": ".csv.zst",
 }
 OTHER_OUTCOMES = ("classes", "distributions")  # commands whose outcomes are classes or quantities
-MOST_LABELS = 5  # named in an error
-SELECTED = "calibrant.selected"  # where the context keeps --table and --query
-TYPED = "calibrant.typed"  # where it keeps FILE as it was typed
+TYPED = "calibrant.typed"  # where the context keeps FILE as it was typed
+TOOL, SUMMARY = "calibrant.log", "calibrant.log.summary"
+ORIGINALS = "calibrant.log.originals"  # where it keeps the logs behind the files of rows
+NUMBERS = ("scale", "threshold")
+LOG_OPTIONS = ("confidence", "score", "filter", "field", "pattern", *NUMBERS, "partial", "topic", "cluster")
+GROUPED = ("evaluate", "audit")  # commands that look at tasks and topics without being asked
 
 
 def with_reading_options(command: click.Command) -> click.Command:
     """Add the options of reading to a command that reads files; `-` is standard input."""
     files = [p for p in command.params if isinstance(p, click.Argument) and p.name in ("file", "files")]
     known = {name for p in command.params for name in p.opts}
-    if not files or "--decimal" in known:
+    run = command.callback
+    if not files or "--decimal" in known or run is None:
         return command
     for argument in files:
         argument.callback = _as_files
-    decimal = click.Option(
-        ["--decimal"], type=click.Choice([".", ","]), default=".", expose_value=False, callback=_decimal,
-        help="Decimal mark of numbers in text files.",
-    )  # fmt: skip
-    percent = click.Option(
-        ["--percent"], is_flag=True, expose_value=False, callback=_percent,
-        help="Read 12 % as 0.12; numbers without the sign stay as they are.",
-    )  # fmt: skip
-    table = click.Option(
-        ["--table"], is_eager=True, expose_value=False, callback=_selected, help="Table of a .duckdb file."
-    )
-    query = click.Option(
-        ["--query"], is_eager=True, expose_value=False, callback=_selected,
-        help="SELECT to run on a .duckdb file, which is opened for reading alone.",
-    )  # fmt: skip
-    command.params += [decimal, percent, table, query, *log_options()]
+
+    def add(name: str, text: str, **settings: Any) -> None:
+        option = click.Option([name], help=text, expose_value=False, callback=_keep, **settings)
+        command.params.append(option)
+
+    marks = click.Choice([".", ","])
+    add("--decimal", "Decimal mark of numbers in text files.", type=marks, default=".", show_default=False)
+    add("--percent", "Read 12 % as 0.12; numbers without the sign stay as they are.", is_flag=True)
+    add("--table", "Table of a .duckdb file.", is_eager=True)
+    add("--query", "SELECT to run on a .duckdb file, which is opened for reading alone.", is_eager=True)
+    tools = click.Choice(["lm-eval", "inspect", "auto"])
+    text = "FILE is a log of this tool: confidence and correctness of answers."
+    add("--log", text, type=tools, is_eager=True)
+    text = f"How to read the log: {', '.join(LOG_OPTIONS[:-1])} or {LOG_OPTIONS[-1]}."
+    add("--log-option", text, multiple=True, is_eager=True, metavar="NAME=VALUE")
     if "--outcome" in known and command.name not in OTHER_OUTCOMES:
-        text = "Label of the outcome that counts as 1; the other one counts as 0."
-        command.params.append(click.Option(["--pos-label"], expose_value=False, callback=_keep, help=text))
+        add("--pos-label", "Label of the outcome that counts as 1; the other one counts as 0.")
     if "--prediction" in known and command.name != "classes":
         text = "Ends of the scale of the predictions if it is not 0 to 1, such as 1:10."
-        command.params.append(
-            click.Option(["--scale"], type=Scale(), metavar="LOW:HIGH", expose_value=False, callback=_keep,
-                         help=text)
-        )  # fmt: skip
-    if command.callback is not None:
-        command.callback = _with_notation(command.callback)
+        add("--scale", text, type=SCALE, metavar="LOW:HIGH")
+
+    @functools.wraps(run)
+    def call(**given: Any) -> Any:
+        default_notation.set(_notation(given))
+        return run(**given)
+
+    command.callback = call
     return command
 
 
@@ -85,169 +86,95 @@ def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
     context.meta[f"calibrant.{option.name}"] = value
 
 
-def _with_notation(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Read outcomes with --pos-label and predictions with --scale while the command runs."""
-
-    @functools.wraps(run)
-    def call(**given: Any) -> Any:
-        meta = click.get_current_context().meta
-        label, scale = meta.get("calibrant.pos_label"), meta.get("calibrant.scale")
-        notation = replace(default_notation.get(), labels=None, scale=(0.0, 1.0), scaled=())
-        if label is not None:
-            notation = replace(notation, labels=_labels(given, str(label)))
-        if scale is not None:
-            names = given.get("predictions") or given.get("prediction")
-            if not names:
-                raise InvalidInputError(sentence("--scale", "needs --prediction", "got none"))
-            columns = (names, *names.split(",")) if isinstance(names, str) else tuple(names)
-            notation = replace(notation, scale=scale, scaled=columns)
-        default_notation.set(notation)
-        return run(**given)
-
-    return call
+def kept(name: str) -> Any:
+    """Return an option of reading: decimal, percent, pos_label or scale."""
+    return click.get_current_context().meta.get(f"calibrant.{name}")
 
 
-def _labels(given: Mapping[str, Any], label: str) -> tuple[str, str, str] | None:
-    """Return the outcome with its label that counts as 1, as FILE writes it, and the other one."""
-    column, files = given.get("outcome"), given.get("file") or given.get("files")
-    if column is None:
-        raise InvalidInputError(sentence("--pos-label", "needs --outcome", "got none"))
-    names = (files,) if isinstance(files, str) else files or ()
-    if not names or any(Path(name).suffix in (".sketch", ".json") for name in names):
-        return None  # the outcomes of a sketch are numbers already
-    labels = read_labels(names, column, MOST_LABELS)
-    positive = next((one for one in labels if one == label or _is_same_number(one, label)), None)
-    shown = ", ".join(map(repr, labels)) or "none"
-    if positive is None:
-        rule = f"must be one of the labels of column {column!r}"
-        raise InvalidInputError(sentence("--pos-label", rule, f"got {label!r} for {shown}"))
-    if len(labels) > 2:
-        rule, hint = "must hold two labels where --pos-label is given", "calibrant classes takes several"
-        more = "..." if len(labels) == MOST_LABELS else ""
-        raise InvalidInputError(sentence(f"column {column!r}", rule, f"got {shown}{more}", hint))
-    return column, positive, next((one for one in labels if one != positive), "")
-
-
-def _is_same_number(one: str, other: str) -> bool:
-    with suppress(ValueError):
-        return float(one) == float(other)
-    return one.lower() == other.lower() and one.lower() in ("true", "false")
-
-
-def _selected(context: click.Context, option: click.Parameter, text: str | None) -> None:
-    if text is not None and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
-        context.meta.setdefault(SELECTED, {})[option.name] = text
-
-
-def _decimal(context: click.Context, option: click.Parameter, mark: str) -> None:
-    default_notation.set(replace(default_notation.get(), decimal=mark))
-
-
-def _percent(context: click.Context, option: click.Parameter, percent: bool) -> None:
-    default_notation.set(replace(default_notation.get(), percent=percent))
+def _notation(given: dict[str, Any]) -> Notation:
+    """Return how to read numbers, outcomes with --pos-label and predictions with --scale."""
+    notation = Notation(kept("decimal"), kept("percent"))
+    label, scale = kept("pos_label"), kept("scale")
+    if label is not None:
+        column, files = given.get("outcome"), given.get("file") or given.get("files")
+        if column is None:
+            raise InvalidInputError(sentence("--pos-label", "needs --outcome", "got none"))
+        names = (files,) if isinstance(files, str) else files or ()
+        if names and not any(Path(name).suffix in (".sketch", ".json") for name in names):
+            default_notation.set(notation)  # the outcomes of a sketch are numbers already
+            notation = replace(notation, labels=outcome_labels(names, column, label))
+    if scale is not None:
+        named = given.get("predictions") or given.get("prediction")
+        if not named:
+            raise InvalidInputError(sentence("--scale", "needs --prediction", "got none"))
+        columns = (named, *named.split(",")) if isinstance(named, str) else tuple(named)
+        notation = replace(notation, scale=scale, scaled=columns)
+    return notation
 
 
 def _as_files(context: click.Context, argument: click.Parameter, value: tuple[str, ...]) -> Any:
     """Put files in place of standard input and of tables in a database; a single name is not a list."""
     if context.resilient_parsing:  # the shell completes a word: nothing is read
         return value
-    selected = context.meta.get(SELECTED, {})
+    selected = _selected()
     if selected and not any(is_database(name) for name in value):
         options = " and ".join(f"--{name}" for name in selected)
-        raise InvalidInputError(
-            sentence(options, "must be given with a .duckdb file", f"got {', '.join(value) or 'none'}")
-        )
-    _refuse_repeated(value)
+        got = f"got {', '.join(value) or 'none'}"
+        raise InvalidInputError(sentence(options, "must be given with a .duckdb file", got))
+    each_once([Path(name) for name in value], "FILE", "must name each file once")
     context.meta[TYPED] = value
     chosen = rows_of_log(context, value, separate=argument.name == "files")
     context.meta[BEHIND] = [file for name in value for file in files_behind(name)]
-    names = tuple(_as_file(context, name, selected) for name in chosen)
+    names = tuple(_as_file(context, name, selected or context.default_map or {}) for name in chosen)
     if argument.name == "files":
         return names
     return names[0] if len(names) == 1 else names or None
 
 
+def _selected() -> dict[str, str]:
+    """Return --table and --query as typed; a file of defaults may name them for whatever database is read."""
+    return {name: kept(name) for name in ("table", "query") if typed(name)}
+
+
+def _as_file(context: click.Context, name: str, selected: Any) -> str:
+    if is_database(name):
+        folder = context.with_resource(scratch_folder())
+        return str(copied_table(name, folder, selected.get("table"), selected.get("query")))
+    if name != "-":
+        return name
+    if sys.stdin.isatty():
+        raise UnreadableFileError(sentence("standard input", "must be a pipe or a file", "got a terminal"))
+    path = context.with_resource(scratch_folder()) / "stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    with path.open("rb") as file:
+        start = file.read(4)
+    ending = next((ending for mark, ending in STARTS.items() if start.startswith(mark)), ".csv")
+    spooled = str(path.rename(path.with_suffix(ending)))
+    context.meta.setdefault(SPOOLED, []).append(spooled)
+    return spooled
+
+
 def rows_typed() -> list[str]:
     """Return FILE and the options that say how to read it, as typed: another command reads the same rows."""
-    context = click.get_current_context()
-    words = list(context.meta.get(TYPED, ()))
-    for name, text in context.meta.get(SELECTED, {}).items():
+    words = list(click.get_current_context().meta.get(TYPED, ()))
+    for name, text in _selected().items():
         words += [f"--{name}", text]
     if typed("decimal"):
-        words += ["--decimal", default_notation.get().decimal]
+        words += ["--decimal", kept("decimal")]
     if typed("pos_label"):
-        words += ["--pos-label", str(context.meta["calibrant.pos_label"])]
+        words += ["--pos-label", str(kept("pos_label"))]
     if typed("scale"):
-        words += ["--scale", "{:g}:{:g}".format(*context.meta["calibrant.scale"])]
+        words += ["--scale", "{:g}:{:g}".format(*kept("scale"))]
     return [*words, "--percent"] if typed("percent") else words
 
 
-def _refuse_repeated(names: tuple[str, ...]) -> None:
-    """Refuse a file that is named twice: its rows would count twice."""
-    places = [Path(name).resolve() for name in names]
-    again = next((name for k, name in enumerate(names) if places[k] in places[:k]), None)
-    if again is not None:
-        hint = "copy it under another name if you want its rows counted twice"
-        raise InvalidInputError(sentence("FILE", "must name each file once", f"got {again!r} twice", hint))
+def chosen_log(context: click.Context | None = None) -> tuple[str | None, Options] | None:
+    """Return tool and options where FILE is a log, None where it is not."""
+    from calibrant.logs.answer import Options
 
-
-def _as_file(context: click.Context, name: str, selected: Mapping[str, str]) -> str:
-    if name == "-":
-        return _spooled(context)
-    if is_database(name):
-        folder = context.with_resource(scratch_folder())
-        if not selected:  # a file of defaults may say which table, whatever other files are read
-            selected = context.default_map or {}
-        return str(copied_table(name, folder, selected.get("table"), selected.get("query")))
-    return name
-
-
-def _spooled(context: click.Context) -> str:
-    if sys.stdin.isatty():
-        raise UnreadableFileError(sentence("standard input", "must be a pipe or a file", "got a terminal"))
-    folder = context.with_resource(scratch_folder())
-    path = folder / "stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    name = str(path.rename(path.with_suffix(_ending(path))))
-    context.meta.setdefault(SPOOLED, []).append(name)
-    return name
-
-
-def _ending(path: Path) -> str:
-    """Return the ending of a file's kind, by how it begins."""
-    with path.open("rb") as file:
-        start = file.read(4)
-    return next((ending for mark, ending in STARTS.items() if start.startswith(mark)), ".csv")
-
-
-TOOL, CHOSEN, SUMMARY = "calibrant.log", "calibrant.log.options", "calibrant.log.summary"
-ORIGINALS = "calibrant.log.originals"  # where the context keeps the logs behind the files of rows
-NUMBERS = ("scale", "threshold")
-LOG_OPTIONS = ("confidence", "score", "filter", "field", "pattern", *NUMBERS, "partial", "topic", "cluster")
-GROUPED = ("evaluate", "audit")  # commands that look at tasks and topics without being asked
-
-
-def log_options() -> list[click.Option]:
-    """Return --log and --log-option, which a command that reads files gets."""
-    tool = click.Option(
-        ["--log"], type=click.Choice(["lm-eval", "inspect", "auto"]), is_eager=True, expose_value=False,
-        callback=_choose_tool, help="FILE is a log of this tool: confidence and correctness of answers.",
-    )  # fmt: skip
-    option = click.Option(
-        ["--log-option"], multiple=True, is_eager=True, expose_value=False, callback=_choose_options,
-        metavar="NAME=VALUE",
-        help=f"How to read the log: {', '.join(LOG_OPTIONS[:-1])} or {LOG_OPTIONS[-1]}.",
-    )  # fmt: skip
-    return [tool, option]
-
-
-def _choose_tool(context: click.Context, option: click.Parameter, tool: str | None) -> None:
-    if tool is not None:
-        context.meta[TOOL] = tool
-
-
-def _choose_options(context: click.Context, option: click.Parameter, given: Sequence[str]) -> None:
+    meta = (context or click.get_current_context()).meta
+    tool, given = meta.get(TOOL), meta.get("calibrant.log_option") or ()
     chosen: dict[str, Any] = {}
     for text in given:
         name, equal, value = text.partition("=")
@@ -262,19 +189,11 @@ def _choose_options(context: click.Context, option: click.Parameter, given: Sequ
             except ValueError:
                 rule = "must be a number"
                 raise InvalidInputError(sentence(f"--log-option {name}", rule, f"got {value!r}")) from None
-    context.meta[CHOSEN] = chosen
-
-
-def chosen_log(context: click.Context | None = None) -> tuple[str | None, Options] | None:
-    """Return tool and options where FILE is a log, None where it is not."""
-    from calibrant.logs.answer import Options
-
-    meta = (context or click.get_current_context()).meta
-    if TOOL not in meta:
-        if meta.get(CHOSEN):
+    if tool is None:
+        if chosen:
             raise InvalidInputError(sentence("--log-option", "needs --log", hint="--log auto"))
         return None
-    return None if meta[TOOL] == "auto" else meta[TOOL], Options(**meta.get(CHOSEN, {}))
+    return None if tool == "auto" else tool, Options(**chosen)
 
 
 def log_summary() -> LogSummary | None:
@@ -296,41 +215,41 @@ def rows_of_log(context: click.Context, names: Sequence[str], separate: bool) ->
     chosen = chosen_log(context)
     if chosen is None:
         return tuple(names)
-    context.default_map = {**(context.default_map or {}), "outcome": "correct", "prediction": "confidence"}
-    context.default_map |= {"predictions": ["confidence"]}
-    if context.command.name == "compare":  # one log per model
-        return tuple(names)
-    parts = [[name] for name in names] if separate else [list(names)]
-    return tuple(_write_rows(context, part, *chosen) for part in parts)
+    defaults = {"outcome": "correct", "prediction": "confidence", "predictions": ["confidence"]}
+    written = list(names)
+    if context.command.name != "compare":  # which takes one log per model
+        parts = [[name] for name in names] if separate else [list(names)]
+        written = [_write_rows(context, part, *chosen, defaults) for part in parts]
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return tuple(written)
 
 
-def _write_rows(context: click.Context, names: list[str], tool: str | None, options: Options) -> str:
+def _write_rows(
+    context: click.Context, names: list[str], tool: str | None, options: Options, defaults: dict[str, Any]
+) -> str:
+    """Write the rows of logs to one file; `defaults` gets the names of its columns."""
     from calibrant.logs.rows import LogRows
 
-    rows = LogRows(names, tool, options)
+    rows, command = LogRows(names, tool, options), context.command.name
     path = context.with_resource(scratch_folder()) / f"{Path(names[0]).stem}.csv"
     rows.write_csv(path)
     context.meta[SUMMARY] = rows.summary
     context.meta.setdefault(ORIGINALS, {})[str(path)] = names[0]
     if rows.summary.clustered:
-        context.default_map = {**(context.default_map or {}), "clusters": "cluster"}
-    if context.command.name == "classes":
-        _need_choices(rows.summary, names[0])
-        of_choices = {"outcome": "label", "predictions": rows.summary.choices}
-        of_choices |= {"labels": ",".join(str(k) for k in range(len(rows.summary.choices)))}
-        context.default_map = {**(context.default_map or {}), **of_choices}
+        defaults["clusters"] = "cluster"
+    if command == "classes":
+        choices = rows.summary.choices
+        if len(choices) < 2:
+            rule, hint = "must have probabilities of choices", "pass the log of a multiple-choice task"
+            got = "got none in the first answer"
+            raise InvalidInputError(sentence(f"file {names[0]!r}", rule, got, hint))
+        labels = ",".join(str(k) for k in range(len(choices)))
+        defaults.update(outcome="label", predictions=choices, labels=labels)
     groups = ",".join(rows.summary.groups())
-    if groups and context.command.name in GROUPED:
-        context.default_map = {**(context.default_map or {}), "groups": groups}
-    for said in rows.summary.sentences():
-        print_note(said)
+    if groups and command in GROUPED:
+        defaults["groups"] = groups
+    print_note(*rows.summary.sentences())
     return str(path)
-
-
-def _need_choices(summary: LogSummary, name: str) -> None:
-    if len(summary.choices) < 2:
-        rule, hint = "must have probabilities of choices", "pass the log of a multiple-choice task"
-        raise InvalidInputError(sentence(f"file {name!r}", rule, "got none in the first answer", hint))
 
 
 class CensoredColumn(str):
@@ -372,46 +291,33 @@ def takes_censored(command: F) -> F:
     @functools.wraps(command)
     def call(*args: Any, **given: Any) -> Any:
         time, event, horizon, strata = (given.pop(name) for name in ("time", "event", "horizon", "strata"))
-        given["outcome"] = _outcome(given["outcome"], time, event, horizon, strata, needed)
+        if time is not None:
+            if given["outcome"] is not None:
+                raise InvalidInputError(sentence("--time", "excludes --outcome", hint="leave --outcome out"))
+            if event is None or horizon is None:
+                lacking = "--event" if event is None else "--horizon"
+                raise InvalidInputError(sentence("--time", f"needs {lacking}", "got none"))
+            given["outcome"] = CensoredColumn.of(time, event, horizon, strata)
+        for name, value in (("--event", event), ("--horizon", horizon), ("--strata", strata)):
+            if time is None and value is not None:
+                raise InvalidInputError(sentence(name, "needs --time", hint="name the column of times"))
+        if given["outcome"] is None and needed:
+            raise click.UsageError("Missing option '--outcome' / '-y'.", click.get_current_context())
         return command(*args, **given)
 
     return call  # type: ignore[return-value]
 
 
-def _outcome(
-    outcome: str | None,
-    time: str | None,
-    event: str | None,
-    horizon: float | None,
-    strata: str | None,
-    needed: bool,
-) -> str | None:
-    """Return the outcome that was asked for: a column, or one computed from censored times."""
-    if time is None:
-        for name, value in (("--event", event), ("--horizon", horizon), ("--strata", strata)):
-            if value is not None:
-                raise InvalidInputError(sentence(name, "needs --time", hint="name the column of times"))
-        if outcome is None and needed:
-            raise click.UsageError("Missing option '--outcome' / '-y'.", click.get_current_context())
-        return outcome
-    if outcome is not None:
-        raise InvalidInputError(sentence("--time", "excludes --outcome", hint="leave --outcome out"))
-    if event is None or horizon is None:
-        lacking = "--event" if event is None else "--horizon"
-        raise InvalidInputError(sentence("--time", f"needs {lacking}", "got none"))
-    return CensoredColumn.of(time, event, horizon, strata)
-
-
 def outcome_table(
-    path: read.FileNames, numbers: list[str], categories: list[str]
+    path: FileNames, numbers: list[str], categories: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read columns as `calibrant.io.read.read_table` does; a censored outcome is computed."""
     asked = next((name for name in numbers if isinstance(name, CensoredColumn)), None)
     if asked is None:
-        return read.read_table(path, numbers, categories)
+        return read_table(path, numbers, list(categories))
     others = [name for name in numbers if name is not asked]
     labels = [*categories, *([asked.strata] if asked.strata else [])]
-    main, labels_read = read.read_table(path, list(dict.fromkeys([asked.time, asked.event, *others])), labels)
+    main, labels_read = read_table(path, list(dict.fromkeys([asked.time, asked.event, *others])), labels)
     made = censored(
         NamedColumn(main[asked.time], f"column {asked.time!r}"),
         NamedColumn(main[asked.event], f"column {asked.event!r}"),
@@ -421,10 +327,3 @@ def outcome_table(
     )
     print_note(str(made))
     return {**main, asked: made}, labels_read
-
-
-def outcome_columns(path: read.FileNames, names: list[str]) -> dict[str, Any]:
-    """Read columns of numbers as `calibrant.io.read.read_columns` does; a censored outcome is computed."""
-    if any(isinstance(name, CensoredColumn) for name in names):
-        return outcome_table(path, names, [])[0]
-    return read.read_columns(path, names)

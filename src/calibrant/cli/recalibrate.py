@@ -69,7 +69,6 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
     "-m",
     type=METHOD,
     default="auto",
-    show_default=True,
     help="A method, or auto: the best simple one.",
 )
 @click.option(
@@ -79,7 +78,6 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
     "--weights",
     type=click.Choice(["sampling", "frequency"]),
     default="sampling",
-    show_default=True,
     help="Whether weights are of sampling, or count equal records.",
 )
 @click.option(
@@ -114,7 +112,7 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 )
 @click.option("--force", is_flag=True, help="Write the map even if it harms, or if records are few.")
 @click.option("--sql", is_flag=True, help="Print the map in FILE (JSON) as SQL of the column --prediction.")
-@click.option("--dialect", default="duckdb", show_default=True, help="duckdb, spark, postgres or bigquery.")
+@click.option("--dialect", default="duckdb", help="duckdb, spark, postgres or bigquery.")
 @seed
 @as_json
 def recalibrate(

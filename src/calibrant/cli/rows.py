@@ -10,21 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.options import F, chosen_clusters, refuse_typed, require_columns
-from calibrant.cli.output import (
-    one_line,
-    print_note,
-    print_result,
-    readable_number,
-    show_table,
-    watched_by_a_person,
-)
+from calibrant.cli.options import chosen_clusters, refuse_typed, require_columns
+from calibrant.cli.output import one_line, print_note, print_result, readable_number, show_table, shown_as
 from calibrant.cli.reading import CensoredColumn, outcome_table
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
@@ -39,37 +31,19 @@ from calibrant.results import Array
 from calibrant.sketch.sketch import Sketch, merge
 from calibrant.sketch.storage import is_stored_sketch
 
-if TYPE_CHECKING:
-    from calibrant.groups.audit_result import Audit
-    from calibrant.groups.statistics import VariantName
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileRows:
-    """Forecasts that know their rows, and columns of groups."""
+class FileRows(NamedTuple):
+    """Forecasts that know their rows, columns of groups, and the points behind the rows."""
 
     forecasts: Forecasts
-    groups: Mapping[str, Any] | None
+    groups: dict[str, Any] | None
     ids: Any = None
-
-    def audit(self, *, draws: int, seed: int) -> Audit:
-        """Audit the groups; fractional outcomes by the variance they show."""
-        from calibrant.groups.audit import audit
-
-        variant: VariantName = "plain" if self.forecasts.binary else "real"
-        return audit(self.forecasts, groups=self.groups, draws=draws, seed=seed, variant=variant)
 
 
 def read_rows(
-    file: FileNames,
-    *,
-    outcome: str,
-    prediction: str,
-    weight: str | None,
-    missing: Missing,
-    groups: Sequence[str] | None,
-    point: str | None = None,
-) -> FileRows:
+    file: FileNames, *, outcome: str, prediction: str, weight: str | None, missing: Missing,
+    groups: Sequence[str] | None = None, point: str | None = None,
+) -> FileRows:  # fmt: skip
     """Read the columns named, check them once, and put them in order once if there are groups to cut.
 
     What looks like swapped columns is refused here: warnings are easily missed.
@@ -77,27 +51,23 @@ def read_rows(
     names = InputNames.of_columns(outcome, prediction, weight)
     wanted = [outcome, prediction] + ([weight] if weight else [])
     clusters = chosen_clusters()
-    labels = list(dict.fromkeys([*(groups or ()), *(name for name in (point, clusters) if name)]))
-    numbers, categories = outcome_table(file, wanted, labels)
+    labels = dict.fromkeys([*(groups or ()), *(name for name in (point, clusters) if name)])
+    numbers, categories = outcome_table(file, wanted, list(labels))
     checked = check_records(
         numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
     )
     refuse_swapped(checked, names)
-    ids = categories[point] if point else None
     cut = {name: categories[name] for name in groups} if groups else None
     forecasts = Forecasts.of_records(Records.of(checked)) if groups else Forecasts.of_checked(checked)
     if clusters:
         forecasts = forecasts.with_clusters({clusters: categories[clusters]}, missing)
-    return FileRows(forecasts, cut, ids)
+    return FileRows(forecasts, cut, categories[point] if point else None)
 
 
 def read_checked(
-    file: FileNames,
-    columns: Sequence[str | None],
-    missing: Missing,
-    labels: Sequence[str],
+    file: FileNames, columns: Sequence[str | None], missing: Missing, labels: Sequence[str],
     kind: OutcomeKind = "shares",
-) -> tuple[Any, Any, Any, dict[str, Any]]:
+) -> tuple[Any, Any, Any, dict[str, Any]]:  # fmt: skip
     """Return outcomes, predictions, weights (or None) and columns of labels, checked by their names."""
     outcome, prediction, weight = (str(columns[0]), str(columns[1]), columns[2])
     names = InputNames.of_columns(outcome, prediction, weight)
@@ -118,6 +88,33 @@ def swapped_columns(names: InputNames) -> InvalidInputError:
     got = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
     hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
     return InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", got, hint))
+
+
+def listed(file: FileNames) -> list[str]:
+    """Return the names that were given, as a list."""
+    return [str(file)] if isinstance(file, (str, Path)) else [str(name) for name in file]
+
+
+def shown_name(file: FileNames) -> str:
+    """Return a short name for what was given: the file's, and how many more."""
+    first, *others = listed(file)
+    return Path(first).name + (f" and {len(others)} more" if others else "")
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], object] | None]:
+    """Show a bar on stderr while the block runs, if a person is there to see it."""
+    if not sys.stderr.isatty() or shown_as.get().quiet:
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    console = Console(file=sys.__stderr__)  # around the stream that would escape the colors
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(escape(one_line(Path(title).name)), total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 MONTHS = (
@@ -172,15 +169,9 @@ class OrderedRows:
 
 
 def read_ordered(
-    file: FileNames,
-    *,
-    outcome: str,
-    prediction: str,
-    order: str | None,
-    others: list[str],
-    unknown: bool,
+    file: FileNames, *, outcome: str, prediction: str, order: str | None, others: list[str], unknown: bool,
     hint: str = "",
-) -> OrderedRows:
+) -> OrderedRows:  # fmt: skip
     """Read the columns named and sort by `order`, rows that tie in the order of the file.
 
     Rows without outcome are refused, with `hint`, unless `unknown` lets them in.
@@ -188,19 +179,9 @@ def read_ordered(
     if outcome == prediction:
         rule = "must be different columns"
         raise InvalidInputError(sentence("--outcome and --prediction", rule, f"got {outcome!r} twice"))
-    numbers = read_columns(file, [outcome, prediction])
-    y, p = (np.asarray(numbers[name], dtype=np.float64) for name in (outcome, prediction))
+    y, p = read_columns(file, [outcome, prediction]).values()
     names = list(dict.fromkeys([*([order] if order else []), *others]))
     columns = read_categories(file, names) if names else {}
-    _check_numbers(y, p, outcome, prediction, unknown, hint)
-    if order is None:
-        return OrderedRows(y, p, columns)
-    sorting = _sorting(columns[order], order)
-    columns = {name: column[sorting] for name, column in columns.items()}
-    return OrderedRows(y[sorting], p[sorting], columns, sorting)
-
-
-def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool, hint: str) -> None:
     column = f"column {prediction!r}"
     reject_rows(column, "must not be missing", p, np.isnan(p), "leave rows without a prediction out")
     reject_rows(column, "must lie in [0, 1]", p, ~((p >= 0) & (p <= 1)))
@@ -209,6 +190,11 @@ def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: b
         reject_rows(column, "must not be missing", y, np.isnan(y), hint)
     bad = ~np.isnan(y) & (y != 0) & (y != 1)
     reject_rows(column, "must be 0 or 1", y, bad, "leave ties and undecided records out")
+    if order is None:
+        return OrderedRows(y, p, columns)
+    sorting = _sorting(columns[order], order)
+    columns = {name: column[sorting] for name, column in columns.items()}
+    return OrderedRows(y[sorting], p[sorting], columns, sorting)
 
 
 def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
@@ -238,17 +224,6 @@ def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
 COLUMNS = ("outcome", "prediction", "weight", "missing", "pos_label", "scale")
 SHOWN = ("kuiper", "smooth")
 GROUPS_SHOWN = 50
-
-
-def listed(file: FileNames) -> list[str]:
-    """Return the names that were given, as a list."""
-    return [str(file)] if isinstance(file, (str, Path)) else [str(name) for name in file]
-
-
-def shown_name(file: FileNames) -> str:
-    """Return a short name for what was given: the file's, and how many more."""
-    first, *others = listed(file)
-    return Path(first).name + (f" and {len(others)} more" if others else "")
 
 
 def is_sketch(file: str) -> bool:
@@ -281,42 +256,48 @@ def refuse_columns() -> None:
 
 
 def sketch_if_needed(
-    file: FileNames,
-    *,
-    outcome: str | None,
-    prediction: str | None,
-    weight: str | None,
-    missing: Missing,
-    beside_rows: bool = False,
-) -> Sketch | None:
+    file: FileNames, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    by: list[str] | None = None, of_rows: str | None = None, beside_rows: bool = False,
+) -> Sketch | None:  # fmt: skip
     """Return the sketch that a file is, or that it needs because it is too large; None if neither.
 
-    Names of columns are refused with a sketch, unless another file of rows is given too.
+    Names of columns are refused with a sketch, unless another file of rows is given too. `of_rows` is an
+    option that was given and needs single rows.
     """
+    of_rows = of_rows or ("--clusters" if chosen_clusters() is not None else None)
     stored = stored_sketch(file)
     if stored is not None:
         if not beside_rows:
             refuse_columns()
-        _refuse_clusters()
+        _refuse_option_of_rows(of_rows)
         return stored
     outcome, prediction = require_columns(outcome, prediction)
     if isinstance(outcome, CensoredColumn) or fits(file):
         return None
-    _refuse_clusters()
+    _refuse_option_of_rows(of_rows)
     name = shown_name(file)
     print_note(
         f"{name} has more than {MAX_EXACT_ROWS:,} rows: measured from a sketch, each value with proven bounds"
     )
     with progress_bar(name) as progress:
         return Sketch.from_file(
-            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, progress=progress
-        )
+            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, by=by,
+            progress=progress,
+        )  # fmt: skip
 
 
-def _refuse_clusters() -> None:
-    if chosen_clusters() is not None:
+def _refuse_option_of_rows(option: str | None) -> None:
+    if option is not None:
         hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
-        raise InvalidInputError(sentence("--clusters", "needs single rows", "got a sketch", hint))
+        raise InvalidInputError(sentence(option, "needs single rows", "got a sketch", hint))
+
+
+def refuse_many(file: FileNames, shares: int = 1) -> None:
+    """Refuse files of more rows than are held in memory; `shares` of that memory are for each row."""
+    if not fits(file, shares):
+        most = MAX_EXACT_ROWS // shares
+        rule, got = f"must have at most {most:,} rows for this command", "got more"
+        raise InvalidInputError(sentence("FILE", rule, got, "pass a sample of the rows"))
 
 
 def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
@@ -344,28 +325,19 @@ def chosen_groups(sketch: Sketch, groups: Sequence[str] | None) -> list[str] | N
     return list(groups)
 
 
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[float], object] | None]:
-    """Show a bar on stderr while the block runs, if a person is there to see it."""
-    if not watched_by_a_person():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    console = Console(file=sys.__stderr__)  # around the stream that would escape the colors
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(escape(one_line(Path(title).name)), total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
 def show_groups(sketch: Sketch) -> None:
     """Print the groups of a sketch, the largest first, with proven bounds."""
     groups = sorted(sketch.groups.items(), key=lambda item: -item[1].n)
     if not groups:
         return
-    lines = [[_label(key), f"{part.n:,}", *_bounds(part)] for key, part in groups[:GROUPS_SHOWN] if part.n]
+    lines = []
+    for key, part in groups[:GROUPS_SHOWN]:
+        if part.n:
+            taken = [part.measure(name) for name in SHOWN]
+            shown = [map(readable_number, (one.value, one.lower, one.upper)) for one in taken]
+            bounds = [f"{value} in [{lower}, {upper}]" for value, lower, upper in shown]
+            label = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+            lines.append([label, f"{part.n:,}", *bounds])
     print_result()
     title = f"Groups by {', '.join(sketch.by)}, largest first"
     more = f" ({len(groups) - GROUPS_SHOWN:,} more)" if len(groups) > GROUPS_SHOWN else ""
@@ -381,29 +353,10 @@ def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
     ]
 
 
-def _label(key: object) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-
-
-def _bounds(part: Sketch) -> list[str]:
-    taken = [part.measure(name) for name in SHOWN]
-    return [
-        f"{readable_number(m.value)} in [{readable_number(m.lower)}, {readable_number(m.upper)}]"
-        for m in taken
-    ]
-
-
 PARTS = "parts"  # the field of a state that holds them
 KEPT = 10_000  # the latest; as many nights are 27 years
 SURPRISE = 20.0  # nats: rows that say less may well come again by chance
 FIRST_ROWS = 10_000  # whose surprise is nearly always enough
-
-
-def same_option(command: F) -> F:
-    """Add --same."""
-    return click.option("--same", is_flag=True, help="Count rows even if the state has counted the same.")(
-        command
-    )
 
 
 def counted_parts(state: str | Path | None, kind: str) -> list[str]:
@@ -423,18 +376,18 @@ def register_batch(
     parts: list[str], rows: OrderedRows, same: bool, state: str | Path | None = None
 ) -> list[str]:
     """Return the parts with these rows among them; rows that are there already are refused."""
-    part = _digest(rows)
-    if part is None:
+    gaps = np.isnan(rows.outcome)
+    known = rows.taken(np.flatnonzero(~gaps)) if gaps.any() else rows
+    if all(_surprise(known.taken(slice(count))) < SURPRISE for count in (FIRST_ROWS, len(known))):
         if state is not None and Path(state).exists() and len(rows) and not same:
-            alike = "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
-            print_note(
-                f"{alike}, too few or too much alike to know whether the state has counted them before"
-            )
+            alike = "too few or too much alike to know whether the state has counted them before"
+            print_note(f"{pluralize(len(rows), 'row')}, {alike}")
         return parts
+    part = _hashed(known)
     if part in parts and not same:
         rule, got = "must hold rows that the state has not counted yet", "got the rows of an earlier run"
         raise InvalidInputError(sentence("FILE", rule, got, "pass --same to count them again"))
-    return [*(known for known in parts if known != part), part][-KEPT:]
+    return [*(other for other in parts if other != part), part][-KEPT:]
 
 
 def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
@@ -443,15 +396,11 @@ def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
     States that were fed otherwise do not say what they have counted, so nothing can be refused there.
     """
     rows.after(seen)  # refuses a file that is too short
-    begun = _beginning(rows, seen)
+    begun, whole = (f"{_hashed(rows.taken(slice(count)))}+{count}" for count in (seen, len(rows)))
     if any(part.endswith(f"+{seen}") and part != begun for part in parts):
         rule, got = "must begin with the rows that the state has counted", "got others"
         raise InvalidInputError(sentence("FILE", rule, got, "leave --grown out if all rows are new"))
-    return [*(part for part in parts if "+" not in part), _beginning(rows, len(rows))]
-
-
-def _beginning(rows: OrderedRows, count: int) -> str:
-    return f"{_hashed(rows.taken(slice(count)))}+{count}"
+    return [*(part for part in parts if "+" not in part), whole]
 
 
 def with_parts(text: str, parts: list[str]) -> str:
@@ -466,15 +415,6 @@ def with_parts(text: str, parts: list[str]) -> str:
 def _holder(content: dict[str, Any]) -> Any:
     """Return the state that holds the parts: that of everybody, where the fields are groups."""
     return content.get(GroupMonitor.EVERYBODY, content)
-
-
-def _digest(rows: OrderedRows) -> str | None:
-    """Return a digest of the rows whose outcome is known, None where chance may well repeat them."""
-    gaps = np.isnan(rows.outcome)
-    known = rows.taken(np.flatnonzero(~gaps)) if gaps.any() else rows
-    if all(_surprise(known.taken(slice(count))) < SURPRISE for count in (FIRST_ROWS, len(known))):
-        return None
-    return _hashed(known)
 
 
 def _surprise(rows: OrderedRows) -> float:

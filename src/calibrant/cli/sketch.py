@@ -28,11 +28,11 @@ from calibrant.sketch.sketch import Sketch, merge
 @click.option(
     "--by", type=NAMES, metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each."
 )
-@click.option("--cells", type=int, default=CELLS, show_default=True, help="Cells between 0 and 1.")
-@click.option("--max-groups", type=click.IntRange(min=1), default=MAX_GROUPS, show_default=True,
-              help="Refuse more groups than that.")  # fmt: skip
-@click.option("--invalid", type=click.Choice(["error", "drop"]), default="error", show_default=True,
-              help="Refuse values outside [0, 1], or leave them out and count them.")  # fmt: skip
+@click.option("--cells", type=int, default=CELLS, help="Cells between 0 and 1.")
+@click.option("--max-groups", type=click.IntRange(min=1), default=MAX_GROUPS,
+ help="Refuse more groups than that.")  # fmt: skip
+@click.option("--invalid", type=click.Choice(["error", "drop"]), default="error",
+ help="Refuse values outside [0, 1], or leave them out and count them.")  # fmt: skip
 @click.option("--same", is_flag=True, help="Count files even if two have the same contents.")
 @as_json
 def sketch(

@@ -12,14 +12,13 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import NAME, NAMES, as_json, examples, outcome_option, rows_in, typed
+from calibrant.cli.options import NAME, NAMES, as_json, examples, outcome_option, rows_in, same_option, typed
 from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
 from calibrant.cli.rows import (
     OrderedRows,
     counted_parts,
     read_ordered,
     register_batch,
-    same_option,
     shown_name,
     with_parts,
 )
@@ -51,7 +50,7 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
     help="Column such as a date: its rows are calibrated before any outcome is learned.",
 )
 @click.option("--delay", type=int, help="Late outcomes that the Brier promise must cover.  [default: 0]")
-@click.option("--guard/--no-guard", default=True, show_default=True, help="Keep the certificate.")
+@click.option("--guard/--no-guard", default=True, help="Keep the certificate.")
 @click.option(
     "--forget-missing", is_flag=True, help="Calibrate rows without outcome too, and learn nothing from them."
 )

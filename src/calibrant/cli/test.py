@@ -6,22 +6,11 @@ import math
 
 import click
 
-from calibrant.cli.options import (
-    MEASURE,
-    as_json,
-    columns_unless_sketch,
-    examples,
-    option_of,
-    refuse_typed,
-    rows_in,
-    seed,
-    takes_clusters,
-)
+from calibrant.cli import options as opt
 from calibrant.cli.output import print_result, readable_number, show_json, show_table
 from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import progress_bar, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Forecasts
 from calibrant.formatting import pvalue_text
 from calibrant.inference.intervals import confidence_interval
 from calibrant.inference.testing import DEFAULT_TEST, Method, calibration_test
@@ -32,32 +21,26 @@ from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
 
 
-@click.command("test", epilog=examples("calibrant test loans.csv -y default -p p"))
-@takes_clusters
+@click.command("test", epilog=opt.examples("calibrant test loans.csv -y default -p p"))
+@opt.takes_clusters
 @takes_censored
-@rows_in
-@columns_unless_sketch
+@opt.rows_in
+@opt.columns_unless_sketch
+@click.option("--measure", "-m", type=opt.MEASURE, default=DEFAULT_TEST, help="Measure to test with.")
 @click.option(
-    "--measure", "-m", type=MEASURE, default=DEFAULT_TEST, show_default=True, help="Measure to test with."
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "exact", "asymptotic", "validity"]),
-    default="auto",
-    show_default=True,
+    "--method", type=click.Choice(["auto", "exact", "asymptotic", "validity"]), default="auto",
     help="Simulate the null, use a limit law, or choose; validity accepts while ATB <= 1/T.",
-)
-@option_of(calibration_test, "--draws", help="Simulated data sets.")
-@click.option(
+)  # fmt: skip
+@opt.option_of(calibration_test, "--draws", help="Simulated data sets.")
+@opt.flag(
     "--interval",
-    is_flag=True,
     help="Add an interval for the population's value (of Kuiper, unless --measure is a measure).",
 )
 @click.option("--accept", type=float, help="Distance from calibration that does not matter.")
 @click.option("--reject", type=float, help="Distance from calibration that must not be missed.")
-@option_of(tolerance_test, "--confidence", help="Of the verdict and of the interval.")
-@seed
-@as_json
+@opt.option_of(tolerance_test, "--confidence", help="Of the verdict and of the interval.")
+@opt.seed
+@opt.as_json
 def test(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     measure: str, method: Method, draws: int, interval: bool, accept: float | None, reject: float | None,
@@ -70,17 +53,17 @@ def test(
     if (accept is None) != (reject is None):
         raise InvalidInputError(sentence("--accept and --reject", "must be given together"))
     if not interval and accept is None:
-        refuse_typed("needs --interval, or --accept and --reject", "confidence")
-    forecasts = _forecasts(file, outcome, prediction, weight, missing)
+        opt.refuse_typed("needs --interval, or --accept and --reject", "confidence")
+    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
+    sketch = sketch_if_needed(file, **columns)  # type: ignore[arg-type]
+    if sketch is not None:
+        forecasts = sketch.forecasts()
+    else:
+        forecasts = read_rows(file, **columns).forecasts  # type: ignore[arg-type]
     used = recorded_seed(seed)
     with progress_bar("drawing outcomes") as progress:
         tested = calibration_test(
-            forecasts,
-            measure=measure,
-            method=method,
-            draws=draws,
-            seed=used,
-            progress=progress,
+            forecasts, measure=measure, method=method, draws=draws, seed=used, progress=progress
         )
     collected = {"test": {**tested.to_dict(), "dropped": forecasts.dropped}}
     if interval:
@@ -102,18 +85,6 @@ def test(
         lines = [[key, _shown(key, value)] for key, value in facts.items() if value not in (None, [])]
         show_table([name, ""], lines)
         print_result()
-
-
-def _forecasts(
-    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
-) -> Forecasts:
-    """Return the forecasts of a file of rows, or of a sketch."""
-    sketch = sketch_if_needed(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
-    if sketch is not None:
-        return sketch.forecasts()
-    return read_rows(
-        file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing, groups=None
-    ).forecasts
 
 
 def _shown(key: str, value: object) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from calibrant.cli.options import NAME, as_json, examples, grouped, rows_in
+from calibrant.cli.options import as_json, column_option, examples, grouped, rows_in
 from calibrant.cli.output import print_result, show_json
 from calibrant.cli.rows import listed
 from calibrant.io.read import FileNames
@@ -18,13 +18,11 @@ DIFFERS = 1
 @click.command(epilog=examples("calibrant verify report.html loans.csv"))
 @click.argument("report", type=click.Path())
 @rows_in
-@click.option("--outcome", "-y", type=NAME, help="Column of outcomes, if it is not the recorded one.")
-@click.option("--prediction", "-p", type=NAME, help="Column of predictions, if it is not the recorded one.")
-@click.option("--weight", "-w", type=NAME, help="Column of weights, if it is not the recorded one.")
+@column_option("--outcome", "-y", help="Column of outcomes, if it is not the recorded one.")
+@column_option("--prediction", "-p", help="Column of predictions, if it is not the recorded one.")
+@column_option("--weight", "-w", help="Column of weights, if it is not the recorded one.")
 @grouped
-@click.option(
-    "--id", "point", type=NAME, metavar="COLUMN", help="Column of points, if it is not the recorded one."
-)
+@column_option("--id", "point", help="Column of points, if it is not the recorded one.")
 @as_json
 def verify(
     report: str, file: FileNames, outcome: str | None, prediction: str | None, weight: str | None,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.formatting import format_points, percent, pluralize, pvalue_text
-from calibrant.inference.multiple_testing import holm
+from calibrant.inference.pvalues import holm
 from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, number_cell
@@ -32,9 +32,6 @@ class TableOfTests(Result):
     def wrong(self) -> tuple[Any, ...]:
         """The rows that are off beyond chance at the 5% level."""
         return tuple(one for one in self.rows() if one.adjusted <= ALPHA)  # type: ignore[attr-defined]
-
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
 
     def sheet(self) -> Table:
         """Return the table, one line per test."""
@@ -63,26 +60,6 @@ def adjusted_rows(found: Sequence[Any]) -> tuple[Any, ...]:
     """Return the tests with p-values that allow for all of them (Holm)."""
     adjusted = holm([one.pvalue for one in found])
     return tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
-
-
-class Form(Protocol):
-    """What every form of forecast can say; all arrays have one entry per row."""
-
-    @property
-    def name(self) -> str:
-        """How the forecast was given, in words."""
-
-    def pit(self, y: Array) -> tuple[Array, Array]:
-        """Return the interval in which F(y) lies: one point where F is known and continuous."""
-
-    def cdf(self, z: float) -> Array:
-        """Return F(z)."""
-
-    def crps(self, y: Array) -> Array | None:
-        """Return the continuous ranked probability score; None where the form does not determine it."""
-
-    def take(self, rows: npt.NDArray[np.bool_]) -> Form:
-        """Return some of the rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,8 +141,6 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CdfValues:
-    """Values of F at thresholds."""
-
     values: Array
     thresholds: Array
     name: str = "CDF values"
@@ -249,7 +224,6 @@ class Distribution:
 
     @property
     def has_quantiles(self) -> bool:
-        """Whether the object can invert its CDF."""
         return hasattr(self.given, "ppf") or hasattr(self.given, "icdf")
 
     @property
@@ -274,6 +248,9 @@ class Distribution:
 
     def take(self, rows: npt.NDArray[np.bool_]) -> Distribution:
         return Distribution(self.given, self.n, np.flatnonzero(rows))
+
+
+Form = Members | Quantiles | CdfValues | Distribution
 
 
 def quantile_scores(y: Array, quantiles: Array, levels: Array) -> Array:
@@ -343,10 +320,9 @@ def _ascending(name: str, given: Any, values: Array) -> Array:
 
 
 def _check(form: Form) -> None:
-    """Refuse forecasts that are not distributions."""
     if isinstance(form, Distribution):
         return
-    values: Array = form.values  # type: ignore[attr-defined]
+    values = form.values
     _refuse("must be finite", values, ~np.isfinite(values))
     if isinstance(form, CdfValues):
         _refuse("must lie in [0, 1]", values, (values < 0) | (values > 1), "these are values of a CDF")

@@ -120,12 +120,8 @@ class IntervalCoverage(Result):
         line = (*coverage_line(self.coverage)[1:-1], number_cell(self.mean_width))
         return Table(columns, (line,))
 
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
-
 
 def coverage_line(one: Coverage) -> tuple[Any, ...]:
-    """Return the cells of one line of a table of coverage."""
     return cells_of_test(one.level, one.promised, one, True, number_cell(one.score, format_value(one.score)))
 
 
@@ -172,7 +168,7 @@ def quantile_table(
     0.5
     """
     y, form, dropped = as_rows(y_true, quantiles, levels, None, missing)
-    values, taus = form.values, form.levels  # type: ignore[attr-defined]
+    values, taus = form.values, form.levels  # type: ignore[union-attr]
     promised = np.broadcast_to(taus, values.shape)
     if expected is not None:
         if dropped:
@@ -243,7 +239,7 @@ def interval_coverage(
     check_same_length(left, right, ("lower", "upper"))
     reject_rows("upper", "must not be less than lower", right, right < left)
     y, form, dropped = as_rows(y_true, np.column_stack([left, right]), ends, None, missing)
-    low, high = form.values.T  # type: ignore[attr-defined]
+    low, high = form.values.T  # type: ignore[union-attr]
     out = np.maximum(low - y, 0) + np.maximum(y - high, 0)
     score = float(np.mean(high - low + 2 / (1 - level) * out))
     inside, width = (y >= low) & (y <= high), high - low

@@ -180,7 +180,6 @@ def threshold_table(
 def build_threshold_table(
     y: Array, form: Form, at: Any, weights: Any, dropped: int, draws: int, seed: int
 ) -> ThresholdTable:
-    """Return the table of checked rows."""
     if at is None:
         places = np.unique(np.quantile(y, np.arange(1, 10) / 10, method="inverted_cdf"))
     else:

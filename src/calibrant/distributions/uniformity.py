@@ -115,9 +115,6 @@ class Pit(Result):
         """The verdict, for JSON."""
         return self.verdict
 
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
-
 
 def pit(
     y_true: Any,

@@ -1,44 +1,34 @@
-"""Compute an evaluation: every row, test, distance, group and sentence that a page shows, each once."""
+"""What an evaluation found: facts, rows, verdict and groups, as text, as JSON and as a frame."""
 
 from __future__ import annotations
 
-import itertools
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import reject_name
 from calibrant.evaluation.repair_preview import Preview, preview, why_absent
-from calibrant.evaluation.rows import (
-    LOCATION_MEASURE,
-    SIZE_MEASURE,
-    NullReference,
-    NullSample,
-    ResultRow,
-    measure_rows,
-    select_measures,
-)
-from calibrant.evaluation.tables import WHOLE, first_table, footnotes, leading_groups
-from calibrant.evaluation.verdict import ALPHA, Verdict, disagreement_note, verdict
+from calibrant.evaluation.rows import NullSample, ResultRow
+from calibrant.evaluation.tables import first_table, footnotes, leading_groups
+from calibrant.evaluation.verdict import Verdict, disagreement_note
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_mean, format_pvalue, format_value, pluralize
-from calibrant.frames import Inputs, frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
 from calibrant.inference.null import cluster_summary, has_equal_weights, is_clustered
-from calibrant.inputs import confidence_or_none
-from calibrant.metrics.calling import as_forecasts
 from calibrant.metrics.distance.summary import Distances, distances_beside, distances_over
 from calibrant.metrics.lookup import ALIASES
-from calibrant.parallel import checked_draws, recorded_seed
-from calibrant.records import Missing, Records, check_records, warn_if_swapped
-from calibrant.results import Measurement, Table, frame_of, json_object
+from calibrant.results import Measurement, frame_of, json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
+
+PAGE_WIDTH = 100  # characters
+SCHEMA = "calibrant-evaluation"
+SCHEMA_VERSION = 2  # see docs/report-schema.md; raised when a key changes its meaning or goes away
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +58,9 @@ class Facts:
 
 def facts(forecasts: Forecasts) -> Facts:
     """Gather the facts."""
+    fractional, outcomes = 0 if forecasts.binary else None, forecasts.record_outcomes
+    if not forecasts.binary and outcomes is not None:
+        fractional = int(np.count_nonzero((outcomes > 0) & (outcomes < 1)))
     return Facts(
         records=forecasts.n,
         levels=forecasts.levels,
@@ -81,17 +74,9 @@ def facts(forecasts: Forecasts) -> Facts:
         effective_records=float(1.0 / forecasts.squared_weights.sum()),
         binary=forecasts.binary,
         resolution=0.0 if forecasts.cells is None else float(forecasts.extents.max()),
-        fractional=_fractional(forecasts),
+        fractional=fractional,
         clusters=str(cluster_summary(forecasts)) if is_clustered(forecasts) else "",
     )
-
-
-def _fractional(forecasts: Forecasts) -> int | None:
-    """Count the outcomes that are neither 0 nor 1."""
-    if forecasts.binary:
-        return 0
-    outcomes = forecasts.record_outcomes
-    return None if outcomes is None else int(np.count_nonzero((outcomes > 0) & (outcomes < 1)))
 
 
 def fractions_note(result: Facts) -> str:
@@ -102,22 +87,16 @@ def fractions_note(result: Facts) -> str:
     """
     if result.binary:
         return ""
-    few = result.fractional is not None and result.fractional <= 0.05 * result.records
-    are = "is a fraction" if result.fractional == 1 else "are fractions"
-    count = (
-        "Outcomes"
-        if result.fractional is None
-        else f"{result.fractional:,} of {pluralize(result.records, 'outcome')}"
-    )
-    if result.fractional is None:
-        lost, todo = "there are no p-values", "measure the rows themselves, or sketch outcomes of 0 and 1"
-    elif few:
-        lost, todo = "most p-values are missing", "leave these rows out (ties, say) to have every p-value"
-    else:
+    who, lost = "Outcomes are fractions", "there are no p-values"
+    todo = "measure the rows themselves, or sketch outcomes of 0 and 1"
+    if result.fractional is not None:
+        are = "is a fraction" if result.fractional == 1 else "are fractions"
         lost = "most p-values are missing"
+        who = f"{result.fractional:,} of {pluralize(result.records, 'outcome')} {are}"
         todo = "tests that need no simulation (kuiper, in-the-large) still have theirs"
-    why = f"so that calibrated outcomes cannot be simulated and {lost}"
-    return f"{count} {are}, {why}: {todo}"
+        if result.fractional <= 0.05 * result.records:
+            todo = "leave these rows out (ties, say) to have every p-value"
+    return f"{who}, so that calibrated outcomes cannot be simulated and {lost}: {todo}"
 
 
 def facts_sentence(result: Facts) -> str:
@@ -126,14 +105,14 @@ def facts_sentence(result: Facts) -> str:
     >>> facts_sentence(facts(Forecasts([0, 1, 1], [0.2, 0.7, 0.7])))
     '3 records, 2 distinct predictions (2 records tied); mean prediction 0.5333, mean outcome 0.6667'
     """
-    what = "cell" if result.resolution else "distinct prediction"
-    text = f"{pluralize(result.records, 'record')}, {pluralize(result.levels, what)}"
-    text += " of a sketch" if result.resolution else ""
-    text += f" ({pluralize(result.tied, 'record')} tied)" if result.tied and not result.resolution else ""
-    text += (
-        f"; mean prediction {format_mean(result.mean_prediction)}, mean outcome "
-        f"{format_mean(result.base_rate)}"
-    )
+    mean, rate = format_mean(result.mean_prediction), format_mean(result.base_rate)
+    text = f"{pluralize(result.records, 'record')}, "
+    if result.resolution:
+        text += f"{pluralize(result.levels, 'cell')} of a sketch"
+    else:
+        text += pluralize(result.levels, "distinct prediction")
+        text += f" ({pluralize(result.tied, 'record')} tied)" if result.tied else ""
+    text += f"; mean prediction {mean}, mean outcome {rate}"
     if result.weighted:
         text += f"; weighted, worth {result.effective_records:,.0f} equal records"
     if result.dropped:
@@ -141,13 +120,7 @@ def facts_sentence(result: Facts) -> str:
         text += f"; {pluralize(result.dropped, 'row')}{missing} left out"
     if result.resolution:
         text += f"; predictions up to {format_value(result.resolution, 2)} apart share a cell"
-    notes = [note for note in (fractions_note(result), result.clusters.rstrip(".")) if note]
-    return ". ".join([text, *notes])
-
-
-PAGE_WIDTH = 100  # characters
-SCHEMA = "calibrant-evaluation"
-SCHEMA_VERSION = 2  # see docs/report-schema.md; raised when a key changes its meaning or goes away
+    return ". ".join(filter(None, (text, fractions_note(result), result.clusters.rstrip("."))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +149,6 @@ class Findings:
 
     @cached_property
     def distances(self) -> Distances:
-        """The view of all distances."""
         view = distances_beside(self.forecasts, self.measured)
         return view if self.ids is None else distances_over(view, self.forecasts.records, self.ids)
 
@@ -199,7 +171,15 @@ class Findings:
         return rows[name]
 
     def __repr__(self) -> str:
-        return summary(self)
+        verdict = self.verdict
+        parts = ["\n".join(textwrap.fill(text, PAGE_WIDTH) for text in (verdict.what, verdict.whom) if text)]
+        parts.append(first_table(self.rows, self.confidence).as_text(PAGE_WIDTH))
+        if self.audit is not None:
+            groups = group_table(leading_groups(self.audit)).as_text(PAGE_WIDTH)
+            parts.append(f"{groups}\n{more_groups(self)}")
+        parts.append("\n".join(line for note in notes(self) for line in textwrap.wrap(note, PAGE_WIDTH)))
+        parts.append(textwrap.fill(f"Next: {verdict.next_step}", PAGE_WIDTH))
+        return "\n\n".join(filter(None, parts))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""
@@ -235,30 +215,19 @@ class Findings:
         return frame_of(columns, backend)
 
 
-def summary(found: Findings, next_step: str | None = None, table: Table | None = None) -> str:
-    """Return the verdict, a small table, the groups and the next step, as text for one screen."""
-    verdict = found.verdict
-    said = filter(None, (verdict.what, verdict.whom))
-    parts = ["\n".join(textwrap.fill(text, PAGE_WIDTH) for text in said)]
-    parts.append((table or first_table(found.rows, found.confidence)).as_text(PAGE_WIDTH))
-    if found.audit is not None:
-        parts.append(group_table(leading_groups(found.audit)).as_text(PAGE_WIDTH))
-        parts[-1] += f"\n{more_groups(found)}"
-    notes = [*footnotes(found.rows), disagreement_note(verdict, found.rows), *details(found)]
-    parts.append("\n".join(line for note in notes if note for line in textwrap.wrap(note, PAGE_WIDTH)))
-    parts.append(textwrap.fill(f"Next: {next_step or verdict.next_step}", PAGE_WIDTH))
-    return "\n\n".join(filter(None, parts))
-
-
 def more_groups(found: Findings) -> str:
     """Say how many groups were tested beyond those that the table shows, and how they are ranked."""
     assert found.audit is not None
     left = len(found.audit.groups) - len(leading_groups(found.audit))
-    return (
-        f"... {pluralize(left, 'more group')}, p adjusted for all"
-        if left > 0
-        else "p is adjusted for all groups"
-    )
+    if left > 0:
+        return f"... {pluralize(left, 'more group')}, p adjusted for all"
+    return "p is adjusted for all groups"
+
+
+def notes(found: Findings) -> list[str]:
+    """Return what is printed below the tables: meanings, contradictions, data and test."""
+    odd = disagreement_note(found.verdict, found.rows)
+    return [note for note in (*footnotes(found.rows), odd, *details(found)) if note]
 
 
 def details(found: Findings) -> list[str]:
@@ -267,20 +236,15 @@ def details(found: Findings) -> list[str]:
     shown = pvalue if pvalue[:1] in "<≤" else f"= {pvalue}"
     tested = f"Omnibus test of calibration: p {shown.replace('<', '< ').replace('≤', '≤ ')}" if pvalue else ""
     how = f"{pluralize(found.draws, 'draw')}, seed {found.seed}"
-    return [
-        f"{facts_sentence(found.facts)}.",
-        f"{tested} ({how})." if tested else f"{how[0].upper()}{how[1:]}.",
-    ]
+    how = f"{tested} ({how})." if tested else f"{how[0].upper()}{how[1:]}."
+    return [f"{facts_sentence(found.facts)}.", how]
 
 
 def measure_values(rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
     """Return the measures as plain values, one row each, for a table that programs read."""
-    wanted = ("value", "by_chance", "pvalue", "pvalue_is_bound", "low", "high", "meaning", "note")
-    facts = [(row, _row_dict(row)) for row in rows]
-    return [
-        {"measure": row.about.words, "key": row.about.name, **{name: known[name] for name in wanted}}
-        for row, known in facts
-    ]
+    names = ("value", "by_chance", "pvalue", "pvalue_is_bound", "low", "high", "meaning", "note")
+    named = [({"measure": row.about.words, "key": row.about.name}, _row_dict(row)) for row in rows]
+    return [{**first, **{name: known[name] for name in names}} for first, known in named]
 
 
 def _row_dict(row: ResultRow) -> dict[str, Any]:
@@ -308,149 +272,3 @@ def _row_dict(row: ResultRow) -> dict[str, Any]:
         "details": taken.to_dict()["details"] if taken else {},
         "without_certain": None if row.inner is None else asdict(row.inner),
     }
-
-
-T = TypeVar("T")
-F = TypeVar("F", bound=Findings)
-
-
-def compute_findings(
-    kind: type[F],
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    sample_weight: Any = None,
-    clusters: Any = None,
-    groups: Any = None,
-    ids: Any = None,
-    measures: Sequence[str] | None = None,
-    confidence: float = 0.95,
-    draws: int = 199,
-    seed: int | None = 0,
-    missing: Missing = "error",
-    pos_label: Any = None,
-    outcome: str | None = None,
-    prediction: str | None = None,
-    weight: str | None = None,
-    title: str = "Calibration report",
-    subtitle: str = "",
-    progress: Callable[[float], object] | None = None,
-) -> F:
-    """Compute the findings on some forecasts, as the kind that the caller can draw."""
-    sketch, asked = None, groups
-    if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
-        y_true, sketch, groups = y_true.forecasts(), _sketch_audit(y_true, groups), None
-    given = resolve_inputs(
-        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups,
-        ids=ids, clusters=clusters,
-    )  # fmt: skip
-    groups = given.extra["groups"]
-    points = frame_columns(given.extra["ids"], [ids])[0] if outcome and isinstance(ids, str) else ids
-    forecasts = _forecasts(given, missing, pos_label)
-    if given.extra["clusters"] is not None:
-        forecasts = forecasts.with_clusters(given.extra["clusters"], missing)
-    checked_draws(draws)
-    confidence_or_none("confidence", confidence)
-    seed = recorded_seed(seed)
-    wanted = select_measures(measures)
-    if not wanted:
-        raise InvalidInputError(sentence("measures", "must name a measure or more", "got none"))
-    null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
-    every = {row.name: row for row in (*wanted, *select_measures([SIZE_MEASURE, LOCATION_MEASURE]))}
-    done = _steps(progress, 2 * len(every) + 2)
-    rows = {row.about.name: done(null.judged(row)) for row in measure_rows(forecasts, every.values(), done)}
-    groups_found = done(_audit(forecasts, groups, draws, seed) if sketch is None else sketch(draws, seed))
-    groups_found = _with_one_interval(groups_found, rows.get(WHOLE))
-    found = kind(
-        title=title,
-        subtitle=subtitle,
-        forecasts=forecasts,
-        verdict=verdict(rows, null, forecasts, groups_found, ALPHA),
-        facts=facts(forecasts),
-        rows=tuple(rows[about.name] for about in wanted),
-        measured={name: row.measurement for name, row in rows.items() if row.measurement is not None},
-        null=done(null.sample(rows[SIZE_MEASURE])),
-        audit=groups_found,
-        ids=points,
-        confidence=confidence,
-        draws=draws,
-        cells=null.cells,
-        seed=seed,
-        groups=groups,
-        columns=_recorded(outcome, prediction, weight, asked, ids, missing, pos_label),
-    )
-    if points is not None:
-        _ = found.distances  # ids that are wrong are refused at once
-    return found
-
-
-def _recorded(
-    outcome: str | None, prediction: str | None, weight: str | None, groups: Any, ids: Any, missing: Missing,
-    pos_label: Any,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the names of the columns of a frame, and how they were read; nothing for arrays."""
-    if outcome is None:
-        return {}
-    names = [groups] if isinstance(groups, str) else groups
-    by_name = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    found: dict[str, Any] = {"outcome": outcome, "prediction": prediction, "weight": weight}
-    found |= {"groups": list(names) if by_name else None, "ids": ids if isinstance(ids, str) else None}
-    return {
-        **found,
-        "missing": missing,
-        "pos_label": pos_label if isinstance(pos_label, str | int | float) else None,
-    }
-
-
-def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[T], T]:
-    """Return a function that hands its argument on and reports one more step of `total` as done."""
-    taken = itertools.count(1)
-
-    def done(result: T) -> T:
-        if progress is not None:
-            progress(next(taken) / total)
-        return result
-
-    return done
-
-
-def _forecasts(given: Inputs, missing: Missing, pos_label: Any) -> Forecasts:
-    """Check the rows once; where groups will cut them, put them in order once too."""
-    y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
-    if isinstance(y_true, Forecasts) or y_prob is None or given.extra["groups"] is None:
-        return as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
-    checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
-    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-    return Forecasts.of_records(Records.of(checked))
-
-
-def _with_one_interval(audit: Audit | None, whole: ResultRow | None) -> Audit | None:
-    """Give everyone in the audit the interval of the row that measures the same difference."""
-    if audit is None or whole is None or whole.low is None or whole.high is None:
-        return audit
-    everyone, interval = audit.everyone, (whole.low, whole.high)
-    changed = (replace(group, interval=interval) if group is everyone else group for group in audit.groups)
-    return replace(audit, groups=tuple(changed))
-
-
-def _sketch_audit(sketch: Any, groups: Any) -> Callable[[int, int], Audit | None]:
-    """Return what audits the groups that a sketch was made by, or those among them that are named."""
-
-    def run(draws: int, seed: int) -> Audit | None:
-        if groups is None and not (sketch.by and sketch.forecasts().binary):
-            return None
-        from calibrant.groups.audit import audit
-
-        return audit(sketch, groups=groups, draws=draws, seed=seed)
-
-    return run
-
-
-def _audit(forecasts: Forecasts, groups: Any, draws: int, seed: int) -> Audit | None:
-    if groups is None:
-        return None
-    from calibrant.groups.audit import audit
-
-    return audit(
-        forecasts, groups=groups, draws=draws, seed=seed, variant="plain" if forecasts.binary else "real"
-    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.rows import NullReference, ResultRow, measure_rows, select_measures
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import format_limit, format_near_limit, format_value, pluralize
+from calibrant.formatting import format_limit, format_near_limit, format_value, pluralize, round_up
 from calibrant.groups.audit_result import too_small
 from calibrant.groups.rules import IsIn
 from calibrant.inputs import confidence_or_none, number, whole_number
@@ -18,54 +18,29 @@ from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.certificates import no_certificate
 from calibrant.metrics.lookup import measures
 from calibrant.parallel import check_drawing, recorded_seed
-from calibrant.results import json_object
+from calibrant.results import Result
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
     from calibrant.sketch.sketch import Sketch
 
-
+Outcome = Literal["pass", "fail", "unclear"]
+EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
+DRAWS = 999
+MOST_MORE = 10  # times as many draws where simulation error could change the outcome
 FEWEST = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
 MAX_FACTOR = 10  # times the records there are: advice to collect more than that helps little
 NARROW = 0.5  # of the limit: an interval with a smaller half-width says that the value lies on the limit
 
 
-def records_needed(records: int, distance: float, low: float, high: float, limit: float) -> int | None:
-    """Return about how many records would decide if the value stays as it is, None where more hardly help.
-
-    The ends of an interval approach the value as 1 / sqrt(n); the one beyond the limit has to cross it. A
-    value outside its interval counts as the nearer end. Fewer than FEWEST are never advised.
-
-    >>> records_needed(1000, 0.01, 0.0, 0.04, 0.02)
-    9000
-    >>> records_needed(100_000, 0.0201, 0.0187, 0.0214, 0.02) is None
-    True
-    >>> records_needed(2, 0.3, 0.0, 0.8, 0.75)
-    20
-    """
-    value = min(max(distance, low), high)
-    reach = high - value if value <= limit else value - low
-    gap = abs(limit - value)
-    factor = (reach / gap) ** 2 if gap > 0 else math.inf
-    if factor > MAX_FACTOR and (high - low) / 2 <= NARROW * limit:
-        return None
-    wanted = max(FEWEST, math.ceil(records * max(1.1, min(factor, 1000.0)) - 1e-6))
-    unit: int = 10 ** max(0, len(str(wanted)) - 2)
-    return -(-wanted // unit) * unit
-
-
-Outcome = Literal["pass", "fail", "unclear"]
-DRAWS = 999
-MOST_MORE = 10  # times as many draws where simulation error could change the outcome
-EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
-
-
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Result):
     """One limit and what the data say about it: decided when the whole interval is on one side of it.
 
     `undecided` marks a value that lies on its limit, so that more records would hardly help.
     """
+
+    DERIVED: ClassVar = ("approximate",)
 
     name: str
     limit: float
@@ -81,18 +56,17 @@ class Finding:
     @property
     def word(self) -> str:
         """The outcome in a word or three."""
-        if self.outcome == "unclear":
-            return "undecided" if self.undecided else "too little data"
-        return {"pass": "pass", "fail": "FAIL"}[self.outcome]
+        unclear = "undecided" if self.undecided else "too little data"
+        return {"pass": "pass", "fail": "FAIL", "unclear": unclear}[self.outcome]
 
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields that hold only approximately: the interval, where there is one."""
         return () if self.method is None else ("low", "high")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return json_object({**asdict(self), "approximate": self.approximate})
+
+def _undecided(name: str, limit: float, reason: str) -> Finding:
+    return Finding(name, limit, None, None, None, "unclear", reason)
 
 
 def judge(
@@ -112,24 +86,24 @@ def judge(
     wanted = select_measures(list(limits))
     few = too_few(forecasts.n, confidence, fewest)
     if few:
-        return [Finding(row.name, limits[row.name], None, None, None, "unclear", few) for row in wanted]
-    null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
+        return [_undecided(about.name, limits[about.name], few) for about in wanted]
     for about in wanted:
         if not forecasts.exact and not about.certified:
             raise no_certificate(about.name)
+    null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
     rows = [null.bounded(row) for row in measure_rows(forecasts, wanted)]
-    close = {row.about.name for row in rows if _may_flip(row, limits[row.about.name], draws)}
-    if close and confidence and draws >= DRAWS:
+    close = {row.about.name for row in rows if confidence and _may_flip(row, limits[row.about.name], draws)}
+    if close and draws >= DRAWS:
         more = NullReference(forecasts, draws=MOST_MORE * draws, confidence=confidence, seed=seed)
         rows = [more.bounded(row) if row.about.name in close else row for row in rows]
     findings = []
     for row in rows:
         limit = limits[row.about.name]
-        found = judged_row(row, limit, confidence, forecasts.n)
-        if row.about.name in close and confidence and _may_flip(row, limit, MOST_MORE * draws):
+        if row.about.name in close and _may_flip(row, limit, MOST_MORE * draws):
             distance, low, high = _from_ideal(row)
-            found = _unclear(row, limit, distance, low or 0.0, high or 0.0, None)
-        findings.append(found)
+            findings.append(_unclear(row, limit, distance, low or 0.0, high or 0.0, None))
+        else:
+            findings.append(judged_row(row, limit, confidence, forecasts.n))
     return findings
 
 
@@ -140,9 +114,9 @@ def _may_flip(row: ResultRow, limit: float, draws: int) -> bool:
     """
     if row.value is None or row.interval_method is None or "score" in row.interval_method:
         return False
-    distance, low, high = _from_ideal(row)
-    ends = [end for end in (low, high) if end is not None]
-    return any(abs(end - limit) < 2 / math.sqrt(draws) * abs(end - distance) for end in ends)
+    distance, *ends = _from_ideal(row)
+    near = 2 / math.sqrt(draws)
+    return any(end is not None and abs(end - limit) < near * abs(end - distance) for end in ends)
 
 
 def too_few(records: int, confidence: float, fewest: int | None) -> str:
@@ -166,41 +140,31 @@ def judge_sketch_groups(
     filled = {key: part for key, part in groups.items() if part.n}
     if few or not filled:
         none = few or "no group of the sketch holds a record: too little data to say"
-        return Finding("group-z", limit, None, None, None, "unclear", none)
+        return _undecided("group-z", limit, none)
     worst, label, least, most = -1.0, None, 0.0, 0.0
     for key, part in filled.items():
         taken, sigma = part.measure("kuiper"), math.sqrt(part.forecasts().null_variance)
-        ends = [_quotient(end, sigma) for end in (taken.value, taken.lower, taken.upper)]
-        if ends[0] > worst:
-            worst, label = ends[0], key
-        least, most = max(least, ends[1]), max(most, ends[2])
-    who, shown = (
-        f"worst group {_rule(by, label)!r}: z = {format_near_limit(worst, limit)}",
-        format_limit(limit),
-    )
+        z, low, high = (
+            end / sigma if sigma > 0 else math.inf if end > 1e-12 else 0.0
+            for end in (taken.value, taken.lower, taken.upper)
+        )
+        worst, label = (z, key) if z > worst else (worst, label)
+        least, most = max(least, low), max(most, high)
+    if by:  # name the group as an audit of rows would
+        values = (label,) if len(by) == 1 else tuple(label or ())
+        pairs = zip(by, values, strict=True)
+        conditions = (IsIn(name, () if v is None else (v,), missing=v is None) for name, v in pairs)
+        label = " and ".join(map(str, conditions))
+    who, shown = f"worst group {label!r}: z = {format_near_limit(worst, limit)}", format_limit(limit)
+    outcome: Outcome
     if least > limit:
-        return Finding("group-z", limit, worst, least, most, "fail", f"{who}, above the limit {shown}")
-    if most <= limit:
-        return Finding("group-z", limit, worst, least, most, "pass", f"{who}, within the limit {shown}")
-    span = f"between {format_near_limit(least, limit)} and {format_near_limit(most, limit)}"
-    reason = f"{who}, {span}: the sketch is too coarse for the limit {shown}"
-    return Finding("group-z", limit, worst, least, most, "unclear", reason)
-
-
-def _rule(by: Sequence[str], label: Any) -> Any:
-    """Return the group of a sketch as an audit of rows would name it; its label where no column is named."""
-    if not by:
-        return label
-    values = (label,) if len(by) == 1 else label
-    conditions = (
-        IsIn(name, () if value is None else (value,), missing=value is None)
-        for name, value in zip(by, values, strict=True)
-    )
-    return " and ".join(map(str, conditions))
-
-
-def _quotient(value: float, sigma: float) -> float:
-    return value / sigma if sigma > 0 else (math.inf if value > 1e-12 else 0.0)
+        outcome, reason = "fail", f"above the limit {shown}"
+    elif most <= limit:
+        outcome, reason = "pass", f"within the limit {shown}"
+    else:
+        span = f"between {format_near_limit(least, limit)} and {format_near_limit(most, limit)}"
+        outcome, reason = "unclear", f"{span}: the sketch is too coarse for the limit {shown}"
+    return Finding("group-z", limit, worst, least, most, outcome, f"{who}, {reason}")
 
 
 def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
@@ -210,19 +174,20 @@ def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
     counted; where every group is, nothing is decided unless everyone together breaks the limit.
     """
     if few:
-        return Finding("group-z", limit, None, None, None, "unclear", few)
+        return _undecided("group-z", limit, few)
     worst, small = audit.worst, audit.not_tested.too_small
     who = "everyone together" if worst is audit.everyone else f"worst group {worst.rule!r}"
     z, shown = f"{who}: z = {format_near_limit(worst.z, limit)}", format_limit(limit)
     untested = f"; {too_small(audit)}" if small else ""
+    outcome: Outcome
     if worst.z > limit:
-        reason = f"{z}, above the limit {shown}{untested}"
-        return Finding("group-z", limit, worst.z, None, None, "fail", reason)
-    if small and audit.tested == 1 and not audit.not_tested.duplicates:
-        reason = f"no group is large enough to be tested ({pluralize(small, 'group')} too small); {z}"
-        return Finding("group-z", limit, worst.z, None, None, "unclear", reason)
-    reason = f"{z}, within the limit {shown}{untested}"
-    return Finding("group-z", limit, worst.z, None, None, "pass", reason)
+        outcome, reason = "fail", f"{z}, above the limit {shown}{untested}"
+    elif small and audit.tested == 1 and not audit.not_tested.duplicates:
+        none = f"no group is large enough to be tested ({pluralize(small, 'group')} too small)"
+        outcome, reason = "unclear", f"{none}; {z}"
+    else:
+        outcome, reason = "pass", f"{z}, within the limit {shown}{untested}"
+    return Finding("group-z", limit, worst.z, None, None, outcome, reason)
 
 
 def overall(findings: Sequence[Finding]) -> Outcome:
@@ -233,24 +198,28 @@ def overall(findings: Sequence[Finding]) -> Outcome:
 
 def judged_row(row: ResultRow, limit: float, confidence: float, records: int) -> Finding:
     """Check a measure and its interval against one limit."""
-    name = row.about.name
-    if row.value is None:
-        return Finding(name, limit, None, None, None, "unclear", row.note)
+    name, taken = row.about.name, row.measurement
+    if row.value is None or taken is None:
+        return _undecided(name, limit, row.note)
     distance, low, high = _from_ideal(row)
     if confidence and (low is None or high is None):
         reason = f"{format_value(row.value)}, but no interval: {row.note}"
         return Finding(name, limit, row.value, None, None, "unclear", reason, distance)
-    low, high = _widened(row, distance if low is None else low, distance if high is None else high)
-    sure, shown = _in_words(row, distance, low, high, limit, confidence), format_limit(limit)
-    outcome: Outcome
-    if low > limit:
-        outcome, words = "fail", f"above the limit {shown}"
-    elif high <= limit:
-        outcome, words = "pass", f"within the limit {shown}"
-    else:
+    low, high = distance if low is None else low, distance if high is None else high
+    if not taken.exact:  # the exact value can lie that far from the one taken of a sketch
+        low, high = max(low - (taken.value - taken.lower), min(low, 0.0)), high + taken.upper - taken.value
+    if low <= limit < high:
         return _unclear(row, limit, distance, low, high, records)
+    text = format_near_limit(distance, limit)
+    if row.about.signed:  # of a slope of 1.256: "1.26, 0.256 from 1"
+        text = f"{format_value(row.value)}, {text} from {row.about.ideal:g}"
+    if low != high:
+        roughly = "" if row.interval_method is None else "approximately "  # every interval is
+        ends = f"between {format_near_limit(low, limit)} and {format_near_limit(high, limit)}"
+        text += f", {roughly}{ends} at confidence {confidence:g}"
+    outcome: Outcome = "fail" if low > limit else "pass"
     note = f" ({row.note})" if row.note else ""
-    reason = f"{sure}: {words}{note}"
+    reason = f"{text}: {'above' if low > limit else 'within'} the limit {format_limit(limit)}{note}"
     return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)
 
 
@@ -261,17 +230,16 @@ def _unclear(
 
     `records` is None where an end of the interval is as close to the limit as its simulation error.
     """
-    value, shown = format_near_limit(distance, limit), format_limit(limit)
-    ends = f"{format_near_limit(low, limit)} to {format_near_limit(high, limit)}"
+    shown, ends = format_limit(limit), f"{format_near_limit(low, limit)} to {format_near_limit(high, limit)}"
     needed = None if records is None else records_needed(records, distance, low, high, limit)
+    reason = f"Undecided: the error is {format_near_limit(distance, limit)} ({ends})"
     if records is None:
-        drawn = "an end of that interval is within simulation error of your limit"
-        reason = f"Undecided: the error is {value} ({ends}), and {drawn} of {shown}"
+        reason += f", and an end of that interval is within simulation error of your limit of {shown}"
     elif needed is None:
-        reason = f"Undecided: the error is {value} ({ends}), right at your limit of {shown}"
+        reason += f", right at your limit of {shown}"
     else:
-        about = f"about {needed:,} records would decide"
-        reason = f"Too little data: the error is {value} ({ends}), and your limit is {shown}; {about}"
+        reason = reason.replace("Undecided", "Too little data")
+        reason += f", and your limit is {shown}; about {needed:,} records would decide"
     note = f" ({row.note})" if row.note else ""
     return Finding(
         row.about.name, limit, row.value, low, high, "unclear", f"{reason}{note}", distance,
@@ -279,28 +247,25 @@ def _unclear(
     )  # fmt: skip
 
 
-def _in_words(
-    row: ResultRow, distance: float, low: float, high: float, limit: float, confidence: float
-) -> str:
-    """Say the value, for a signed measure with its distance from the ideal, and the interval.
+def records_needed(records: int, distance: float, low: float, high: float, limit: float) -> int | None:
+    """Return about how many records would decide if the value stays as it is, None where more hardly help.
 
-    Of a slope of 1.256: "1.26, 0.256 from 1". Digits are those that tell each number from the limit.
+    The ends of an interval approach the value as 1 / sqrt(n); the one beyond the limit has to cross it. A
+    value outside its interval counts as the nearer end. Fewer than FEWEST are never advised.
+
+    >>> records_needed(1000, 0.01, 0.0, 0.04, 0.02)
+    9000
+    >>> records_needed(100_000, 0.0201, 0.0187, 0.0214, 0.02) is None
+    True
+    >>> records_needed(2, 0.3, 0.0, 0.8, 0.75)
+    20
     """
-    written = format_near_limit(distance, limit)
-    text = f"{format_value(row.value)}, {written} from {row.about.ideal:g}" if row.about.signed else written
-    if low == high:
-        return text
-    roughly = "" if row.interval_method is None else "approximately "  # every interval is
-    ends = f"between {format_near_limit(low, limit)} and {format_near_limit(high, limit)}"
-    return f"{text}, {roughly}{ends} at confidence {confidence:g}"
-
-
-def _widened(row: ResultRow, low: float, high: float) -> tuple[float, float]:
-    """Widen an interval by how far the exact value can lie from the one taken of a sketch; not below 0."""
-    taken = row.measurement
-    if taken is None or taken.exact:
-        return low, high
-    return max(low - (taken.value - taken.lower), min(low, 0.0)), high + taken.upper - taken.value
+    value = min(max(distance, low), high)
+    reach, gap = high - value if value <= limit else value - low, abs(limit - value)
+    factor = (reach / gap) ** 2 if gap > 0 else math.inf
+    if factor > MAX_FACTOR and (high - low) / 2 <= NARROW * limit:
+        return None
+    return round_up(max(FEWEST, math.ceil(records * max(1.1, min(factor, 1000.0)) - 1e-6)))
 
 
 def _from_ideal(row: ResultRow) -> tuple[float, float | None, float | None]:
@@ -380,8 +345,7 @@ def assert_calibrated(
     findings = judge(forecasts, max, confidence=confidence, draws=draws, seed=used, fewest=fewest)
     wrong = [finding for finding in findings if finding.outcome != "pass"]
     if wrong:
-        words = {"fail": "broken: ", "unclear": ""}
-        lines = [f"{finding.name}: {words[finding.outcome]}{finding.reason}" for finding in wrong]
+        lines = [f"{one.name}: {'broken: ' * (one.outcome == 'fail')}{one.reason}" for one in wrong]
         data = f"{pluralize(forecasts.n, 'record')}, seed {used}"
         head = f"{len(wrong)} of {pluralize(len(findings), 'limit')} not kept ({data})"
         raise AssertionError("\n".join([head, *lines]))

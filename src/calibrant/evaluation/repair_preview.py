@@ -5,9 +5,9 @@ Everything is judged on records that were not fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from calibrant.metrics.decisions.worst_case import (
     worst_task_of,
 )
 from calibrant.metrics.registry import Measure
-from calibrant.recalibration.assess import Assessment, Folds
-from calibrant.recalibration.assess_groups import GroupAssessment, smallest_judged
+from calibrant.recalibration.assess import Assessment
+from calibrant.recalibration.assess_groups import GroupAssessment
 from calibrant.recalibration.methods.table import find_method
 from calibrant.recalibration.recalibrate import AUTO, fit_sample
 from calibrant.recalibration.result import MapBand, Recalibration
@@ -39,22 +39,32 @@ from calibrant.results import Array
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
+    from calibrant.fits.levels import Levels
     from calibrant.groups.group_comparison import GroupComparison
     from calibrant.records import Records
 
 
 FOLDS = 5
 FEWEST = 50  # records; below that a fold says nothing
-MANY_LEVELS = 2**20  # from which neighbouring predictions are merged first,
+MANY_LEVELS = 2**20  # from which neighboring predictions are merged first,
 MAX_PREVIEW_CELLS = 2**16  # cells of about 1e-5, far below the noise
+MAX_PROPOSAL_CELLS = 256
+POINTS = 101  # at which the map is drawn
+CANDIDATES = ("platt", "centered-isotonic")  # two numbers, or any increasing shape: quick to refit
+COST_DRAWS = 19
+MAX_COST_CELLS = 256  # a mean over so few draws needs no more
+METHOD = "hierarchical"
+MOST_RECORDS = 60_000  # on all of which the repair is tried, in about three seconds; a million take a minute
+SAMPLED = 20_000  # records tried of a larger file, so that its report stays quick
+MOST_VALUES = 300  # of all group columns together
+MAX_PERMUTED = 100_000  # records: a report should not take minutes
+MOST_DRAWS = 999
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewedChange:
+class PreviewedChange(NamedTuple):
     """One measure of the predictions as they are, and of the recalibrated ones, both as means over folds."""
 
     name: str
-    meaning: str
     before: float
     after: float
 
@@ -70,18 +80,16 @@ class Preview:
     changes: tuple[PreviewedChange, ...]
     curve: ThresholdLossCurve
     task: WorstTask
-    folds: int
     seed: int
     base_rate_regret: float  # U-calibration error: the base rate in place of the recalibrated predictions
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, ready for JSON (not the curve)."""
-        rows = [{"name": c.name, "before": c.before, "after": c.after} for c in self.changes]
         return {
             "method": "isotonic, cross-fitted",
-            "folds": self.folds,
+            "folds": FOLDS,
             "seed": self.seed,
-            "measures": rows,
+            "measures": [change._asdict() for change in self.changes],
             "decision_loss": self.task.loss,
             "worst_thresholds": self.task.thresholds.tolist(),
             "u_calibration": self.base_rate_regret,
@@ -99,43 +107,29 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     """Recalibrate by cross-fitting and measure again; None where `why_absent` says why."""
     if why_absent(forecasts):
         return None
-    fitted = _in_cells(forecasts)
-    parts = held_out(fitted, "isotonic", FOLDS, seed)
+    if forecasts.levels >= MANY_LEVELS:
+        merged = coarse(forecasts, MAX_PREVIEW_CELLS)
+        forecasts = forecasts if why_not_dealt(merged) else merged
+    parts = held_out(forecasts, "isotonic", FOLDS, seed)
     curve = curve_of(joined_folds(parts))
-    regret = float(u_calibration_error.core(fitted))
-    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed, regret)
+    regret = float(u_calibration_error.core(forecasts))
+    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), seed, regret)
 
 
-def _in_cells(forecasts: Forecasts) -> Forecasts:
-    """Merge very many levels, if the records of a cell are alike and can be dealt by their numbers."""
-    if forecasts.levels < MANY_LEVELS:
-        return forecasts
-    merged = coarse(forecasts, MAX_PREVIEW_CELLS)
-    return forecasts if why_not_dealt(merged) else merged
-
-
-def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[PreviewedChange]:
+def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> Iterator[PreviewedChange]:
     """Measure every fold before and after; a measure that some fold cannot support is left out."""
-    before = [_judged(part, part.trusted) for part in parts]
-    after = [_judged(part, part.rates) for part in parts]
+
+    def judged(part: Responses, predictions: Array) -> Forecasts:
+        rates = np.clip(part.outcomes / part.weights, 0.0, 1.0)
+        return Forecasts.of_checked(check_records(rates, predictions, part.weights))
+
+    sides = [judged(part, part.trusted) for part in parts], [judged(part, part.rates) for part in parts]
     share = np.array([part.weights.sum() for part in parts])
-    changes = []
     for about in (row for row in wanted if not row.signed):
-        old, new = ([value_of(f, about) for f in side] for side in (before, after))
-        if None not in old and None not in new:
-            means = (float(np.average(np.array(side, float), weights=share)) for side in (old, new))
-            changes.append(PreviewedChange(about.name, about.meaning, *means))
-    return changes
-
-
-def _judged(part: Responses, predictions: Array) -> Forecasts:
-    rates = np.clip(part.outcomes / part.weights, 0.0, 1.0)
-    return Forecasts.of_checked(check_records(rates, predictions, part.weights))
-
-
-MAX_PROPOSAL_CELLS = 256
-POINTS = 101  # at which the map is drawn
-CANDIDATES = ("platt", "centered-isotonic")  # two numbers, or any increasing shape: quick to refit
+        values = [[value_of(fold, about) for fold in side] for side in sides]
+        if all(None not in side for side in values):
+            means = (float(np.average(np.array(side, float), weights=share)) for side in values)
+            yield PreviewedChange(about.name, *means)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,99 +160,52 @@ def propose(forecasts: Forecasts, *, seed: int) -> Proposal | str:
     if isinstance(crossed, str) or assessment is None:
         return fitted.why_not_assessed
     places = np.linspace(fitted.fit.low, fitted.fit.high, POINTS)
-    before, after = _held_out(crossed)
+    before, after = (_joined(side) for side in zip(*crossed.pairs, strict=True))
     return Proposal(fitted, assessment, places, fitted.band(places), before, after)
 
 
+def _joined(folds: Sequence[Levels]) -> Forecasts:
+    """Return the records of all folds together."""
+    names = ("rates", "values", "weights")
+    rates, values, weights = (np.concatenate([getattr(fold, name) for fold in folds]) for name in names)
+    return Forecasts(rates, values, sample_weight=weights)
+
+
 def coarse_sample(forecasts: Forecasts) -> Sample:
-    """Return the records with neighbouring predictions merged, so that many can be refitted in no time."""
+    """Return the records with neighboring predictions merged, so that many can be refitted in no time."""
     merged = coarse(forecasts, MAX_PROPOSAL_CELLS)
     if merged is forecasts:
         return sample_of(forecasts)
     if forecasts.record_weights is None and forecasts.binary:
         return counted_cells(merged)
-    ends = np.cumsum(merged.counts)
-    values = merged.values[np.searchsorted(ends, np.arange(merged.n), side="right")]
-    return sample_of(Forecasts(_outcomes(forecasts), values, sample_weight=forecasts.record_weights))
+    values = merged.values[np.searchsorted(np.cumsum(merged.counts), np.arange(merged.n), side="right")]
+    outcomes = forecasts.record_outcomes
+    if outcomes is None:  # one record per level
+        outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    return sample_of(Forecasts(outcomes, values, sample_weight=forecasts.record_weights))
 
 
-def _outcomes(forecasts: Forecasts) -> Array:
-    if forecasts.record_outcomes is not None:
-        return forecasts.record_outcomes
-    return np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)  # one record per level
+def cost_by_chance(forecasts: Forecasts, seed: int) -> float | None:
+    """Return the mean of the largest loss at a threshold over calibrated outcomes.
 
-
-def _held_out(crossed: Folds) -> tuple[Forecasts, Forecasts]:
-    pairs = crossed.pairs
-    sides = []
-    for k in (0, 1):
-        rates, values, weights = (
-            np.concatenate([getattr(pair[k], name) for pair in pairs])
-            for name in ("rates", "values", "weights")
-        )
-        sides.append(Forecasts(rates, values, sample_weight=weights))
-    return sides[0], sides[1]
-
-
-DRAWS = 19
-MAX_COST_CELLS = 256  # a mean over so few draws needs no more
-
-
-@dataclass(frozen=True, slots=True)
-class CostByChance:
-    """The mean of the largest loss at a threshold, and of the worst task, over calibrated outcomes."""
-
-    threshold: float
-    task: float
-
-
-def cost_by_chance(forecasts: Forecasts, seed: int) -> CostByChance | None:
-    """Simulate both losses on calibrated outcomes; None where outcomes cannot be drawn or dealt."""
+    None where outcomes cannot be drawn or dealt.
+    """
     cells = coarse(forecasts, MAX_COST_CELLS)
     if not cells.binary or why_not_dealt(cells):
         return None
-    losses = []
-    for drawn in NullOutcomes(cells).forecasts_of(np.random.default_rng(seed), DRAWS):
-        curve = curve_of(joined_folds(held_out(drawn, "isotonic", FOLDS, seed)))
-        losses.append((curve.worst[1], worst_task_of(curve).loss))
-    return CostByChance(*np.mean(losses, axis=0).tolist())
-
-
-METHOD = "hierarchical"
-MOST_RECORDS = 60_000  # on all of which the repair is tried, in about three seconds; a million take a minute
-SAMPLED = 20_000  # records tried of a larger file, so that its report stays quick
-MOST_VALUES = 300  # of all group columns together
-MERGED = "the rows behind these forecasts are not known any more"
-FRACTIONS = "outcomes are fractions, and audits by group need 0 or 1"
+    simulated = NullOutcomes(cells).forecasts_of(np.random.default_rng(seed), COST_DRAWS)
+    curves = (curve_of(joined_folds(held_out(drawn, "isotonic", FOLDS, seed))) for drawn in simulated)
+    return float(np.mean([curve.worst[1] for curve in curves]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupRepair:
-    """A repair by the groups that were named: its assessment, and the audits before and after."""
+    """A repair by the groups that were named, and the audits before and after."""
 
-    assessment: Assessment
     whom: GroupAssessment
-    shifts: tuple[dict[str, Any], ...]
     tried_on: int  # records,
     of: int  # records in all
     columns: tuple[str, ...]  # of groups
-    drawn: int  # data sets simulated by the audit of the evaluation
-
-    @property
-    def sampled(self) -> bool:
-        """Whether only some of the records were tried."""
-        return self.tried_on < self.of
-
-    @property
-    def draws(self) -> int | None:
-        """How many data sets the audits of the repair simulated, where that of the evaluation had others."""
-        draws = self.whom.before.draws
-        return None if draws == self.drawn else draws
-
-    @property
-    def smallest(self) -> int:
-        """How many records a group needs for its gain to be judged."""
-        return smallest_judged(self.tried_on)
 
 
 def group_repair(findings: Findings) -> GroupRepair | str | None:
@@ -266,32 +213,22 @@ def group_repair(findings: Findings) -> GroupRepair | str | None:
     if findings.audit is None:
         return None
     if findings.groups is None or findings.forecasts.cells is not None:
-        return MERGED
+        return "the rows behind these forecasts are not known any more"
     if not findings.forecasts.binary:
-        return FRACTIONS
+        return "outcomes are fractions, and audits by group need 0 or 1"
     try:
-        return _tried(_sample(findings), findings)
+        sample = _sample(findings)
+        covariates = sample.covariates or {}
+        values = sum(len(np.unique(column.astype(str))) for column in covariates.values())
+        if values > MOST_VALUES:
+            return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
+        fitted = fit_sample(sample, find_method(METHOD), {}, seed=findings.seed)
+        result = fitted.assessment
+        if result is None or result.for_whom is None:
+            return fitted.why_not_assessed
+        return GroupRepair(result.for_whom, sample.n, len(findings.forecasts.records), tuple(covariates))
     except CalibrantError as reason:
         return str(reason)
-
-
-def _tried(sample: RowSample, findings: Findings) -> GroupRepair | str:
-    values = sum(len(np.unique(column.astype(str))) for column in (sample.covariates or {}).values())
-    if values > MOST_VALUES:
-        return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
-    fitted = fit_sample(sample, find_method(METHOD), {}, seed=findings.seed)
-    result = fitted.assessment
-    if result is None or result.for_whom is None:
-        return fitted.why_not_assessed
-    return GroupRepair(
-        result,
-        result.for_whom,
-        tuple(fitted.details["shifts"]),
-        sample.n,
-        len(findings.forecasts.records),
-        tuple(sample.covariates or ()),
-        findings.draws,
-    )
 
 
 def _sample(findings: Findings) -> RowSample:
@@ -312,10 +249,6 @@ def _sample(findings: Findings) -> RowSample:
     )
 
 
-MAX_PERMUTED = 100_000  # records: a report should not take minutes
-MOST_DRAWS = 999
-
-
 def group_differences(findings: Findings) -> tuple[GroupComparison, ...]:
     """Compare the values of every column of groups that has 2 to 30 of them; masks are not compared."""
     if findings.groups is None or findings.audit is None or findings.forecasts.cells is not None:
@@ -325,31 +258,14 @@ def group_differences(findings: Findings) -> tuple[GroupComparison, ...]:
         return ()
     coded = code_columns(findings.groups, records.length, "groups", labels=records.labels)
     columns = [column.drop_unused_labels(records.rows).take(records.rows) for column in coded]
-    checked = _checked(records)
+    weight = records.weight if records.weighted else None
+    checked = ValidRows(
+        records.outcome, records.prediction, weight, records.largest, None, len(records), records.dropped
+    )
+    options: dict[str, Any] = {"max_permuted": MAX_PERMUTED, "clusters": findings.forecasts.clusters}
+    how = findings.confidence or 0.95, MOST_DRAWS, findings.seed
     return tuple(
-        compare_column(
-            column,
-            checked,
-            not column.nominal,
-            findings.confidence or 0.95,
-            MOST_DRAWS,
-            findings.seed,
-            max_permuted=MAX_PERMUTED,
-            clusters=findings.forecasts.clusters,
-        )
+        compare_column(column, checked, not column.nominal, *how, **options)
         for column in columns
         if 2 <= len(column.labels) <= MAX_PAIRED
-    )
-
-
-def _checked(records: Records) -> ValidRows:
-    """Return the records as checked rows, in their own order."""
-    return ValidRows(
-        records.outcome,
-        records.prediction,
-        records.weight if records.weighted else None,
-        records.largest,
-        None,
-        len(records),
-        records.dropped,
     )

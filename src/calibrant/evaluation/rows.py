@@ -5,25 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import confidence_text, format_value, limits_text, pluralize, pvalue_text
+from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import Resampler, Resamples, coarse
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, score_interval
 from calibrant.inference.null import NullOutcomes, null_values
-from calibrant.inference.testing import (
-    DEFAULT_TEST,
-    TestResult,
-    by_signs,
-    find_test,
-    law_serves,
-    run_test,
-)
+from calibrant.inference.testing import DEFAULT_TEST, TestResult, by_signs, find_test, law_serves, run_test
 from calibrant.metrics.binned import mostly_distinct
 from calibrant.metrics.lookup import measure, measures
 from calibrant.metrics.null_laws import null_deviation
@@ -31,7 +25,16 @@ from calibrant.metrics.registry import Measure
 from calibrant.parallel import map_threads
 from calibrant.results import Array, Measurement
 
-MAX_REMAINING_CELLS = 1024  # more levels than that are merged for the interval
+SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
+LOCATION_MEASURE = "kuiper"  # where: it names an interval
+MAX_REMAINING_CELLS = 1024  # for intervals without predictions of 0 and 1
+DECIDING_DRAWS = 1999  # of the omnibus test, where fewer leave the verdict to the seed
+VERDICT_LEVEL = 0.05
+MAX_NULL_CELLS = 2048  # more levels than that are merged before anything is simulated
+SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
+ISOTONIC = ("brier-mcb", "ici", "e50", "e90")  # whose intervals need the rows where outcomes are fractions
+FEW_ROWS = 50_000  # distinct predictions up to which that takes seconds
+MAX_CACHED = 2**23  # numbers: 64 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,55 +49,7 @@ class Inner:
 
     @property
     def span(self) -> str:
-        """The interval for people."""
         return "" if self.low is None or self.high is None else limits_text(self.low, self.high)
-
-
-def certain_count(forecasts: Forecasts, name: str) -> int:
-    """Return how many predictions are 0 or 1, where the measure is a logistic fit."""
-    if name not in LOGISTIC:
-        return 0
-    return int(forecasts.counts[(forecasts.values == 0) | (forecasts.values == 1)].sum())
-
-
-def without_certain(forecasts: Forecasts, name: str, confidence: float) -> Inner | None:
-    """Take the measure and its interval without them; None where they do not matter or nothing is left."""
-    certain = certain_count(forecasts, name)
-    if certain == 0:
-        return None
-    try:
-        inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
-        value = measure(inner, name).value
-    except CalibrantError:
-        return None
-    if confidence == 0:
-        return Inner(certain, inner.n, value)
-    try:
-        cells = coarse(inner, MAX_REMAINING_CELLS)
-        ends = score_interval(cells, name, value=measure(cells, name).value, confidence=confidence)
-    except CalibrantError:  # predictions so near 0 or 1 that their logits are held
-        return Inner(certain, inner.n, value)
-    return Inner(certain, inner.n, value) if is_unbounded(*ends) else Inner(certain, inner.n, value, *ends)
-
-
-def certain_note(
-    forecasts: Forecasts, name: str, value: float | None, inner: Inner | None, confidence: float
-) -> str:
-    """Say how many predictions are 0 or 1, and what the measure is without them."""
-    certain = certain_count(forecasts, name)
-    if certain == 0:
-        return ""
-    are = pluralize(certain, "prediction is", "predictions are")
-    if inner is None:
-        return f"{are} exactly 0 or 1, so there is no interval"
-    span = f", {confidence_text(confidence)} interval {inner.span}" if inner.span else ""
-    those = "that record" if certain == 1 else "them"
-    with_them = f"with {those} it is {format_value(value)} and has no interval"
-    return f"{are} exactly 0 or 1; without {those} it is {format_value(inner.value)}{span}; {with_them}"
-
-
-SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
-LOCATION_MEASURE = "kuiper"  # where: it names an interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,13 +83,10 @@ class ResultRow:
 
     @property
     def value(self) -> float | None:
-        """The value on the data, None where it has none."""
         return None if self.measurement is None else self.measurement.value
 
-    @property
-    def written_pvalue(self) -> str:
-        """The p-value for people."""
-        return pvalue_text(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
+    def noted(self, note: str) -> ResultRow:
+        return replace(self, note="; ".join(text for text in (self.note, note) if text))
 
 
 def select_measures(names: Sequence[str] | None) -> list[Measure]:
@@ -149,28 +101,22 @@ def select_measures(names: Sequence[str] | None) -> list[Measure]:
     return [table[name] for name in names]
 
 
-def measure_row(forecasts: Forecasts, about: Measure) -> ResultRow:
-    """Take one measure, or note why the data cannot support it."""
-    return measure_rows(forecasts, [about])[0]
-
-
 def measure_rows(
     forecasts: Forecasts, wanted: Iterable[Measure], done: Callable[[ResultRow], ResultRow] = lambda row: row
 ) -> list[ResultRow]:
-    """Take measures, several at a time where there are very many levels, and hand each to `done`."""
+    """Take measures, or note why the data cannot support them; hand each row to `done`."""
+
+    def taken(about: Measure) -> ResultRow:
+        if about.needs_level_sets and mostly_distinct(forecasts):
+            return ResultRow(about, None, "needs predictions that repeat; here hardly any does")
+        try:
+            return ResultRow(about, measure(forecasts, about.name))
+        except CalibrantError as error:
+            return ResultRow(about, None, str(error))
+
     with warnings.catch_warnings():  # the filters belong to all threads, so they are set once, outside
         warnings.simplefilter("ignore", LevelSetWarning)
-        return map_threads(lambda about: _taken(forecasts, about), wanted, size=forecasts.levels, done=done)
-
-
-def _taken(forecasts: Forecasts, about: Measure) -> ResultRow:
-    """Take one measure, or note why the data cannot support it."""
-    if about.needs_level_sets and mostly_distinct(forecasts):
-        return ResultRow(about, None, "needs predictions that repeat; here hardly any does")
-    try:
-        return ResultRow(about, measure(forecasts, about.name))
-    except CalibrantError as error:
-        return ResultRow(about, None, str(error))
+        return map_threads(taken, wanted, size=forecasts.levels, done=done)
 
 
 def value_of(forecasts: Forecasts, about: Measure) -> float | None:
@@ -185,29 +131,25 @@ def value_of(forecasts: Forecasts, about: Measure) -> float | None:
             return None
 
 
-MOST_KEPT = 2**23  # numbers: 64 MB
-
-
 class CachedNullOutcomes(NullOutcomes):
     """Calibrated outcomes that a second measure gets without drawing them again."""
 
     def __init__(self, forecasts: Forecasts) -> None:
         super().__init__(forecasts)
-        self._kept: dict[Hashable, Array] = {}
+        self._cache: dict[Hashable, Array] = {}
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of outcomes, or return those drawn before, read-only."""
         key = (_stream(generator), rows)
-        if key in self._kept:
-            return self._kept[key]
+        if key in self._cache:
+            return self._cache[key]
         drawn = super().outcomes(generator, rows)
-        if (1 + len(self._kept)) * drawn.size <= MOST_KEPT:
+        if (1 + len(self._cache)) * drawn.size <= MAX_CACHED:
             drawn.flags.writeable = False
-            self._kept[key] = drawn
+            self._cache[key] = drawn
         return drawn
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of residuals: outcomes minus what was predicted."""
         return np.asarray(self.outcomes(generator, rows) - self._expected)
 
 
@@ -216,16 +158,15 @@ class CachedResampler(Resampler):
 
     def __init__(self, forecasts: Forecasts) -> None:
         super().__init__(forecasts)
-        self._kept: dict[Hashable, Resamples] = {}
+        self._cache: dict[Hashable, Resamples] = {}
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        """Draw `rows` resamples, or return those drawn before."""
         key = (_stream(generator), rows)
-        if key in self._kept:
-            return self._kept[key]
+        if key in self._cache:
+            return self._cache[key]
         drawn = super().draw(generator, rows)
-        if drawn.records is None and (1 + len(self._kept)) * 4 * drawn.weights.size <= MOST_KEPT:
-            self._kept[key] = drawn
+        if drawn.records is None and (1 + len(self._cache)) * 4 * drawn.weights.size <= MAX_CACHED:
+            self._cache[key] = drawn
         return drawn
 
 
@@ -236,12 +177,19 @@ def _stream(generator: np.random.Generator) -> Hashable:
     return (str(seeds.entropy), seeds.spawn_key)
 
 
-DECIDING_DRAWS = 1999  # of the omnibus test, where fewer leave the verdict to the seed
-VERDICT_LEVEL = 0.05
-MAX_NULL_CELLS = 2048  # more levels than that are merged before anything is simulated
-SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
-ISOTONIC = ("brier-mcb", "ici", "e50", "e90")  # whose intervals need the rows where outcomes are fractions
-FEW_ROWS = 50_000  # distinct predictions up to which that takes seconds
+class _Cells:
+    """Forecasts to simulate on, with the draws that all measures share."""
+
+    def __init__(self, forecasts: Forecasts) -> None:
+        self.forecasts = forecasts
+
+    @cached_property
+    def null(self) -> CachedNullOutcomes:
+        return CachedNullOutcomes(self.forecasts)
+
+    @cached_property
+    def resampler(self) -> CachedResampler:
+        return CachedResampler(self.forecasts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,29 +212,32 @@ class NullReference:
     def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
         self.forecasts = forecasts
         self._draws, self._confidence, self._seed = draws, confidence, seed
-        self._cells = {cells: coarse(forecasts, cells) for cells in (MAX_NULL_CELLS, SLOW_CELLS)}
-        self._nulls: dict[int, CachedNullOutcomes] = {}
-        self._resamplers: dict[int, CachedResampler] = {}
+        self._fast, self._slow = (_Cells(coarse(forecasts, most)) for most in (MAX_NULL_CELLS, SLOW_CELLS))
 
     @property
     def cells(self) -> int | None:
         """How many cells were simulated, None when that was done on the levels themselves."""
-        return None if self._cells[MAX_NULL_CELLS] is self.forecasts else self._cells[MAX_NULL_CELLS].levels
+        merged = self._fast.forecasts
+        return None if merged is self.forecasts else merged.levels
+
+    def _cells(self, about: Measure) -> _Cells:
+        return self._slow if about.null.batch is None else self._fast
+
+    def _like(self, forecasts: Forecasts, draws: int) -> NullReference:
+        return NullReference(forecasts, draws=draws, confidence=self._confidence, seed=self._seed)
 
     def verdict(self) -> TestResult | CalibrantError:
         """Test calibration by the default test, or return why these data allow none."""
         try:
-            tested = self._test(find_test(DEFAULT_TEST, self.forecasts))
-            return self._drawn_again(tested) if _could_flip(tested) else tested
+            about = find_test(DEFAULT_TEST, self.forecasts)
+            tested = self._test(about)
+            # few draws could have put the p-value on the wrong side of the level
+            noise = np.sqrt(tested.pvalue * (1 - tested.pvalue) / max(tested.draws, 1))
+            if 0 < tested.draws < DECIDING_DRAWS and abs(tested.pvalue - VERDICT_LEVEL) <= 3 * noise:
+                return self._like(self.forecasts, DECIDING_DRAWS)._test(about)
+            return tested
         except CalibrantError as error:
             return error
-
-    def _drawn_again(self, tested: TestResult) -> TestResult:
-        """Return the test with more draws, where so few could have put it on the wrong side of the level."""
-        more = NullReference(
-            self.forecasts, draws=DECIDING_DRAWS, confidence=self._confidence, seed=self._seed
-        )
-        return more._test(find_test(DEFAULT_TEST, self.forecasts))
 
     def without_certain(self) -> NullReference | None:
         """Return the same for the records whose predictions are neither 0 nor 1; None if there are none."""
@@ -294,21 +245,26 @@ class NullReference:
         if not inside.any():
             return None
         inner = self.forecasts.between(*self.forecasts.values[inside][[0, -1]].tolist())
-        return NullReference(inner, draws=self._draws, confidence=self._confidence, seed=self._seed)
+        return self._like(inner, self._draws)
 
     def _test(self, about: Measure) -> TestResult:
-        law = about.null.law
+        cells, law = self._cells(about), about.null.law
         if self.forecasts.binary and by_signs(self.forecasts):
-            return run_test(self._simulated(about), about, {}, draws=self._draws, seed=self._seed)
+            return run_test(cells.forecasts, about, {}, draws=self._draws, seed=self._seed)
         by_law = not self.forecasts.binary or (law is not None and law_serves(self.forecasts, law))
-        source = self.forecasts if by_law else self._simulated(about)
-        method = "asymptotic" if by_law and self.forecasts.binary else "auto"  # not to be decided twice
-        how: dict[str, Any] = {"method": method, "draws": self._draws, "seed": self._seed}
-        return run_test(source, about, {}, null=None if by_law else self._null(about), **how)
+        return run_test(
+            self.forecasts if by_law else cells.forecasts,
+            about,
+            {},
+            null=None if by_law else cells.null,
+            method="asymptotic" if by_law and self.forecasts.binary else "auto",  # not to be decided twice
+            draws=self._draws,
+            seed=self._seed,
+        )
 
     def judged(self, row: ResultRow) -> ResultRow:
         """Add null mean, p-value and interval, as far as the measure and the data allow."""
-        return self._tried(self._with_interval, self._tried(self._with_test, row))
+        return self.bounded(self._tried(self._with_test, row))
 
     def bounded(self, row: ResultRow) -> ResultRow:
         """Add the interval alone."""
@@ -323,7 +279,9 @@ class NullReference:
             return replace(row, note=row.note or str(error))
 
     def _with_test(self, row: ResultRow) -> ResultRow:
-        if not self.forecasts.binary and not _tests_fractions(row.about):
+        law = row.about.null.law
+        fractions = law is not None and (law.fractions or law.scale is null_deviation)
+        if not self.forecasts.binary and not fractions:
             return row  # said once, with the facts
         tested = self._test(row.about)
         return replace(
@@ -336,95 +294,62 @@ class NullReference:
         )
 
     def _with_interval(self, row: ResultRow) -> ResultRow:
-        if certain_count(self.forecasts, row.about.name):
-            return self._without_certain(row)
+        values = self.forecasts.values
+        certain = int(self.forecasts.counts[(values == 0) | (values == 1)].sum())
+        if certain and row.about.name in LOGISTIC:
+            return self._inner_interval(row, certain)
         if self._confidence == 0:
             return row
-        source = self._resampled(row.about)
-        settings = dict(row.about.options)
-        # resamples are of these cells, so the value they are compared with is too
-        value = float(row.about.function.core(source, **settings))
+        cells, settings = self._cells(row.about), dict(row.about.options)
+        needs_rows = not self.forecasts.binary and row.about.name in ISOTONIC  # inverted tests need fractions
+        few = self.forecasts.levels <= FEW_ROWS and self.forecasts.record_outcomes is not None
+        source = self.forecasts if needs_rows and few else cells.forecasts
         interval = bounds(
             source,
             row.about,
             settings,
-            value=value,
+            value=float(row.about.function.core(source, **settings)),  # of the cells, as are the resamples
             confidence=self._confidence,
             draws=self._draws,
             seed=self._seed,
             pvalue=row.pvalue,
-            resampler=None if source is self.forecasts else self._resampler(row.about),
+            resampler=None if source is self.forecasts else cells.resampler,
         )
         low, high = interval.lower, interval.upper
         if is_unbounded(low, high):
-            return _noted(row, NO_INTERVAL)
+            return row.noted(NO_INTERVAL)
         method = f"{interval.method} (approximate)"
         assert row.value is not None  # of the levels, where the interval is that of cells
         return replace(row, low=min(low, row.value), high=max(high, row.value), interval_method=method)
 
-    def _without_certain(self, row: ResultRow) -> ResultRow:
-        """Add what the row is without predictions of 0 and 1: no sample bounds what these do."""
-        inner = without_certain(self.forecasts, row.about.name, self._confidence)
-        note = certain_note(self.forecasts, row.about.name, row.value, inner, self._confidence)
-        return _noted(replace(row, inner=inner), note)
-
-    def _resampled(self, about: Measure) -> Forecasts:
-        """Return what intervals are taken on: the cells, or the rows where inverted tests need fractions."""
-        needs_rows = not self.forecasts.binary and about.name in ISOTONIC
-        few = self.forecasts.levels <= FEW_ROWS and self.forecasts.record_outcomes is not None
-        return self.forecasts if needs_rows and few else self._simulated(about)
-
-    def _simulated(self, about: Measure) -> Forecasts:
-        return self._cells[_cells_for(about)]
-
-    def _null(self, about: Measure) -> CachedNullOutcomes:
-        """Return the calibrated outcomes that all measures of this kind share."""
-        cells = _cells_for(about)
-        if cells not in self._nulls:
-            self._nulls[cells] = CachedNullOutcomes(self._cells[cells])
-        return self._nulls[cells]
-
-    def _resampler(self, about: Measure) -> CachedResampler:
-        """Return the resamples that all measures of this kind share."""
-        cells = _cells_for(about)
-        if cells not in self._resamplers:
-            self._resamplers[cells] = CachedResampler(self._cells[cells])
-        return self._resamplers[cells]
+    def _inner_interval(self, row: ResultRow, certain: int) -> ResultRow:
+        """Add what a logistic fit is without predictions of 0 and 1: no sample bounds what these do."""
+        are, name = pluralize(certain, "prediction is", "predictions are"), row.about.name
+        try:
+            forecasts = self.forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
+            inner = Inner(certain, forecasts.n, measure(forecasts, name).value)
+        except CalibrantError:
+            return row.noted(f"{are} exactly 0 or 1, so there is no interval")
+        try:
+            if self._confidence:
+                cells = coarse(forecasts, MAX_REMAINING_CELLS)
+                value = measure(cells, name).value
+                low, high = score_interval(cells, name, value=value, confidence=self._confidence)
+                inner = inner if is_unbounded(low, high) else replace(inner, low=low, high=high)
+        except CalibrantError:  # predictions so near 0 or 1 that their logits are held
+            pass
+        span = f", {confidence_text(self._confidence)} interval {inner.span}" if inner.span else ""
+        those = "that record" if certain == 1 else "them"
+        return replace(row, inner=inner).noted(
+            f"{are} exactly 0 or 1; without {those} it is {format_value(inner.value)}{span}; "
+            f"with {those} it is {format_value(row.value)} and has no interval"
+        )
 
     def sample(self, row: ResultRow) -> NullSample | None:
         """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
         if row.value is None or row.pvalue is None or not self.forecasts.binary or by_signs(self.forecasts):
             return None
-        source = self._simulated(row.about)
-        values = null_values(
-            source,
-            row.about,
-            dict(row.about.options),
-            null=self._null(row.about),
-            draws=self._draws,
-            seed=self._seed,
-        )
+        cells, settings = self._cells(row.about), dict(row.about.options)
+        how: dict[str, Any] = {"draws": self._draws, "seed": self._seed}
+        values = null_values(cells.forecasts, row.about, settings, null=cells.null, **how)
         return NullSample(row.about.name, values, row.value, row.pvalue)
-
-
-def _could_flip(tested: TestResult) -> bool:
-    """Return whether the error of the simulation could put a p-value on the other side of the level."""
-    if not 0 < tested.draws < DECIDING_DRAWS:
-        return False
-    error = np.sqrt(tested.pvalue * (1 - tested.pvalue) / tested.draws)
-    return bool(abs(tested.pvalue - VERDICT_LEVEL) <= 3 * error)
-
-
-def _noted(row: ResultRow, note: str) -> ResultRow:
-    return replace(row, note="; ".join(text for text in (row.note, note) if text))
-
-
-def _cells_for(about: Measure) -> int:
-    """Return how many cells to simulate on: fewer for measures that fit something to every data set."""
-    return SLOW_CELLS if about.null.batch is None else MAX_NULL_CELLS
-
-
-def _tests_fractions(about: Measure) -> bool:
-    """Return whether a limit law of this measure holds for outcomes that are neither 0 nor 1."""
-    law = about.null.law
-    return law is not None and (law.fractions or law.scale is null_deviation)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +30,19 @@ FOOTNOTES = {
     "Brier": "squared error, lower is better",
     "slope": "1 if calibrated, below 1 overconfident",
 }
-ROOTS = {
-    name: f"root of {name}" for name in ("atb", "ubse", "kernel-squared")
-}  # squared errors, shown as roots so that they compare with the others
+SQUARED = ("atb", "ubse", "kernel-squared")  # shown as roots, so that they compare with the others
+POINTS = 400  # a curve on the page has about as many points as a screen can show
+BAND_DRAWS = 200
+BAND_LEVEL = 0.95
+MAX_BAND_CELLS = 512
 
 
 def first_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
     """Return the rows of the first table: ECE, smooth, Brier and slope, or those that a caller chose."""
-    names = [row.about.name for row in rows]
-    if names != [about.name for about in select_measures(None)]:
-        return list(rows)
-    ece = "binned" if "binned" in names else "ece"
     by_name = {row.about.name: row for row in rows}
+    if list(by_name) != [about.name for about in select_measures(None)]:
+        return list(rows)
+    ece = "binned" if "binned" in by_name else "ece"
     return [by_name[name] for name in (ece, "smooth", "brier", "slope") if name in by_name]
 
 
@@ -64,37 +64,34 @@ def _table(rows: Sequence[ResultRow], confidence: float, *, short: bool, by_chan
 
 
 def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]:
-    name = row.about.name
-    scale = _root if name in ROOTS else _same
-    value, low, high = map(scale, (row.value, row.low, row.high))
+    value, low, high, chance = (_scaled(row, item) for item in (row.value, row.low, row.high, row.chance))
     star = ""
-    if row.inner is not None and row.inner.low is not None and row.inner.high is not None:
+    if row.inner is not None and row.inner.low is not None:
         value, low, high, star = row.inner.value, row.inner.low, row.inner.high, " *"
     interval = "" if low is None or high is None else f"{limits_text(low, high)}{star}"
-    chance = (number_cell(scale(row.chance), _written(scale(row.chance))),) if by_chance else ()
     # a score has no value of its own if calibrated
     tested = row.about.complete or row.about.signed or by_chance
     pvalue = format_pvalue(row.pvalue, row.pvalue_is_bound) if tested else ""
     return (
-        text_cell(FIRST[name] if short else ROOTS.get(name, name)),
+        text_cell(FIRST[row.about.name] if short else _name(row)),
         number_cell(value, _written(value)),
-        *chance,
+        *((number_cell(chance, _written(chance)),) if by_chance else ()),
         number_cell(low, interval),
         TableCell(pvalue, sort_key(row.log_pvalue), number=True),
     )
 
 
+def _name(row: ResultRow) -> str:
+    return f"root of {row.about.name}" if row.about.name in SQUARED else row.about.name
+
+
+def _scaled(row: ResultRow, value: float | None) -> float | None:
+    return value if value is None or row.about.name not in SQUARED else math.sqrt(max(value, 0.0))
+
+
 def _written(value: float | None) -> str:
     text = "" if value is None else format_value(value)
     return "<0.0000001" if "e-" in text else text
-
-
-def _same(value: float | None) -> float | None:
-    return value
-
-
-def _root(value: float | None) -> float | None:
-    return None if value is None else math.sqrt(max(value, 0.0))
 
 
 def footnotes(rows: Sequence[ResultRow]) -> list[str]:
@@ -104,10 +101,9 @@ def footnotes(rows: Sequence[ResultRow]) -> list[str]:
         names = dict.fromkeys(FIRST[row.about.name] for row in shown)
         meanings = [". ".join(f"{name}: {FOOTNOTES[name]}" for name in names) + "."]
     else:
-        meanings = [f"{ROOTS.get(row.about.name, row.about.name)}: {row.about.meaning}." for row in shown]
-    notes = [
-        f"{'* ' if row.inner else ''}{row.about.name}: {row.note.rstrip('.')}." for row in shown if row.note
-    ]
+        meanings = [f"{_name(row)}: {row.about.meaning}." for row in shown]
+    stars = ((row, "* " if row.inner else "") for row in shown if row.note)
+    notes = (f"{star}{row.about.name}: {row.note.rstrip('.')}." for row, star in stars)
     return [*meanings, *dict.fromkeys(notes)]
 
 
@@ -120,68 +116,37 @@ def leading_groups(audit: Audit, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
     return plain[: max(top // 2 + 1, min(shown, top))]
 
 
-Curve = Callable[[Forecasts], Array]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NullBand:
-    """Pointwise limits at `x` that hold a share `level` of the curves of calibrated forecasts."""
+class Band(NamedTuple):
+    """Pointwise limits of a curve at `x`."""
 
     x: Array
     lower: Array
     upper: Array
-    level: float
-    draws: int
-    seed: int
 
 
-def consistency_band(
-    forecasts: Forecasts,
-    *,
-    seed: int,
-    curve: Curve = isotonic_curve,
-    level: float = 0.95,
-    draws: int = 200,
-    cells: int = 512,
-) -> NullBand:
-    """Draw outcomes from the predictions, fit `curve` to each draw, and take pointwise quantiles.
+def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
+    """Draw outcomes from the predictions, fit the isotonic curve to each draw, and take 95% limits.
 
     Consistency band of Dimitriadis, Gneiting & Jordan (2021), section 3. It is drawn around the diagonal:
     a fitted curve inside it is what chance alone would give. Many levels are merged into cells first, and
     a cell of weighted records is drawn as the binomial of the same mean and variance.
     """
-    merged = coarse(forecasts, cells)
+    cells = coarse(forecasts, MAX_BAND_CELLS)
     rng = np.random.default_rng(seed)
-    size = _alike(merged)
-    x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, merged.levels), merged.values))
-    fits = np.empty((draws, len(x)))
-    for row in fits:
-        outcomes = merged.weights * rng.binomial(size, merged.values) / size
-        row[:] = np.interp(x, merged.values, curve(_with_outcomes(merged, outcomes)))
-    tail = (1 - level) / 2
-    lower, upper = np.quantile(fits, [tail, 1 - tail], axis=0)
-    return NullBand(x, lower, upper, level, draws, seed)
-
-
-def _alike(cells: Forecasts) -> npt.NDArray[np.int64]:
-    """Return how many records of equal weight are as noisy as those of each cell."""
     with np.errstate(divide="ignore", invalid="ignore"):  # squares of the smallest weights are 0
         alike = np.nan_to_num(cells.weights**2 / cells.squared_weights, nan=1.0)
-    return np.asarray(np.rint(np.clip(alike, 1, cells.counts)), dtype=np.int64)
-
-
-def _with_outcomes(cells: Forecasts, outcomes: Array) -> Forecasts:
-    return Forecasts.from_levels(
-        cells.values,
-        cells.weights,
-        outcomes,
-        squared_weights=cells.squared_weights,
-        counts=cells.counts,
-        total_weight=cells.total_weight,
-    )
-
-
-POINTS = 400  # a curve on the page has about as many points as a screen can show
+    size = np.rint(np.clip(alike, 1, cells.counts)).astype(np.int64)
+    x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, cells.levels), cells.values))
+    fits = np.empty((BAND_DRAWS, len(x)))
+    sums: dict[str, Any] = {"squared_weights": cells.squared_weights, "counts": cells.counts}
+    for row in fits:
+        outcomes = cells.weights * rng.binomial(size, cells.values) / size
+        drawn = Forecasts.from_levels(
+            cells.values, cells.weights, outcomes, **sums, total_weight=cells.total_weight
+        )
+        row[:] = np.interp(x, cells.values, isotonic_curve(drawn))
+    tail = (1 - BAND_LEVEL) / 2
+    return Band(x, *np.quantile(fits, [tail, 1 - tail], axis=0))
 
 
 def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calibrant.errors import CalibrantError, TooFewClustersError
 from calibrant.evaluation import wording
 from calibrant.evaluation.repair_preview import FEWEST
 from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullReference, ResultRow
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import pluralize, points_text, pvalue_text
+from calibrant.formatting import pluralize, points_text, pvalue_text, round_up
 from calibrant.groups.rules import MaskIs
 from calibrant.inference.classic_tests import leading_component, ranks_inverted, visible_bias
 from calibrant.inference.testing import TestResult
@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 Status = Literal["calibrated", "miscalibrated", "groups", "too little data", "untested"]
 Action = Literal["recalibrate", "collect", "check labels", "check groups", "monitor", "use rows"]
 
-LEADS: Mapping[Status, str] = {
-    "calibrated": "No miscalibration found",
-    "miscalibrated": "Miscalibrated",
-    "groups": "Miscalibrated for some groups",
-    "too little data": "Too little data",
-    "untested": "Not tested",
-}
 ALPHA = 0.05  # level of the test behind the verdict
 MAX_UNSEEN = 0.15  # errors of this size must not go unseen, nor half of the mean prediction if that is less
 TARGET_ERROR = 0.05  # what more records should make visible
@@ -57,6 +50,8 @@ class Verdict(Result):
     and `stop`, where predictions are `direction` ("too high" or "too low"). `worst_group` and
     `group_columns` name the group of the second sentence. `pvalue` belongs to the omnibus test.
     """
+
+    DERIVED: ClassVar = ("sentence",)
 
     what: str
     whom: str
@@ -83,33 +78,21 @@ class Verdict(Result):
         """Both sentences."""
         return f"{self.what} {self.whom}".rstrip()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence, ready for JSON."""
-        return {"sentence": self.sentence, **Result.to_dict(self)}
 
-    @property
-    def lead(self) -> str:
-        """The status in a few words."""
-        return LEADS[self.status]
-
-
-def verdict(
-    rows: Mapping[str, ResultRow],
-    null: NullReference,
-    forecasts: Forecasts,
-    audit: Audit | None,
-    alpha: float,
-) -> Verdict:
+def verdict(rows: Mapping[str, ResultRow], null: NullReference, audit: Audit | None) -> Verdict:
     """Judge by the omnibus test, then by the groups if there are any."""
+    forecasts = null.forecasts
     size, where, tested = rows[SIZE_MEASURE], rows[LOCATION_MEASURE], null.verdict()
     assert size.measurement is not None  # both exist for any data
     assert where.measurement is not None
-    details, unseen = where.measurement.details, largest_unseen(size, forecasts)
-    status = _status(tested, audit, unseen, forecasts, alpha)
+    details = where.measurement.details
+    # what the data could hide: the upper limit of the smooth error, and a common bias seen 9 times in 10
+    unseen = min(1.0, max(visible_bias(forecasts), size.high or 0.0))
+    status = _status(tested, audit, unseen, forecasts)
     result = tested if isinstance(tested, TestResult) else None
     component = leading_component(result.details) if result is not None and status == "miscalibrated" else ""
-    worst = () if audit is None else audit.beyond_overall(alpha)
-    first, second = _sentences(status, component, tested, null, details, unseen, alpha)
+    worst = () if audit is None else audit.beyond_overall(ALPHA)
+    first, second = _sentences(status, component, tested, null, details, unseen)
     second = _about_groups(audit, worst, status) or second
     action, next_step = _next_step(status, audit, worst, unseen, forecasts)
     if isinstance(tested, TooFewClustersError):
@@ -126,7 +109,7 @@ def verdict(
         pvalue=result.pvalue if result else None,
         pvalue_is_bound=result is not None and result.pvalue_is_bound,
         approximate=result.approximate if result else (),
-        alpha=alpha,
+        alpha=ALPHA,
         size=size.measurement.value,
         noise=size.chance,
         unseen=unseen,
@@ -138,28 +121,14 @@ def verdict(
     )
 
 
-def largest_unseen(size: ResultRow, forecasts: Forecasts) -> float:
-    """Return the largest error the data could hide: the upper confidence limit of the smooth error.
-
-    Never less than a common bias that would be noticed with probability 90%; that alone where there is no
-    interval. Predictions of exactly 0 and 1 do not make the data look more certain than they are: with n
-    records of which none disagrees, a rate up to 3 / n is still possible at 95%.
-    """
-    return min(1.0, max(visible_bias(forecasts), size.high or 0.0))
-
-
 def _status(
-    tested: TestResult | CalibrantError,
-    audit: Audit | None,
-    unseen: float,
-    forecasts: Forecasts,
-    alpha: float,
+    tested: TestResult | CalibrantError, audit: Audit | None, unseen: float, forecasts: Forecasts
 ) -> Status:
     if isinstance(tested, CalibrantError):
         return "too little data" if isinstance(tested, TooFewClustersError) else "untested"
-    if tested.pvalue <= alpha:
+    if tested.pvalue <= ALPHA:
         return "miscalibrated"
-    if audit is not None and audit.wrong_groups(alpha):
+    if audit is not None and audit.wrong_groups(ALPHA):
         return "groups"
     return "too little data" if unseen > _max_unseen(forecasts) else "calibrated"
 
@@ -177,7 +146,6 @@ def _sentences(
     null: NullReference,
     details: Mapping[str, Any],
     unseen: float,
-    alpha: float,
 ) -> tuple[wording.Texts, wording.Texts]:
     """Return the first sentence, and a second one for data without groups."""
     forecasts = null.forecasts
@@ -195,7 +163,7 @@ def _sentences(
         return _pattern(component, tested, forecasts, details), ()
     others = null.without_certain()
     judged = None if others is None else others.verdict()
-    if others is None or not isinstance(judged, TestResult) or judged.pvalue > alpha:
+    if not isinstance(judged, TestResult) or judged.pvalue > ALPHA:
         return wording.certain(forecasts), ()
     return _pattern(leading_component(judged.details), judged, forecasts, details), wording.certain(forecasts)
 
@@ -207,22 +175,18 @@ def _pattern(
     if ranks_inverted(forecasts):
         return wording.describe_inverted(forecasts, proven=True)
     if component == "slope":
-        return _slope(tested, forecasts)
+        try:
+            slope = calibration_slope.value(forecasts)
+        except CalibrantError:  # every outcome is the same, or all predictions are
+            slope = 1.0
+        if slope < 0:
+            return wording.describe_inverted(forecasts, proven=False)
+        return wording.extremes(forecasts, over=bool(tested.details["slope_z"] < 0))
     start, stop = details["start"], details["stop"]
     share = float(forecasts.weights[(forecasts.values >= start) & (forecasts.values <= stop)].sum())
     if component == "bias" or share >= WHOLE_SHARE:
         return wording.describe_bias(forecasts)
     return wording.stretch(forecasts, start, stop)
-
-
-def _slope(tested: TestResult, forecasts: Forecasts) -> wording.Texts:
-    try:
-        slope = calibration_slope.value(forecasts)
-    except CalibrantError:  # every outcome is the same, or all predictions are
-        slope = 1.0
-    if slope < 0:
-        return wording.describe_inverted(forecasts, proven=False)
-    return wording.extremes(forecasts, over=bool(tested.details["slope_z"] < 0))
 
 
 def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status) -> wording.Texts:
@@ -233,13 +197,11 @@ def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status) -
     tested, small = audit.tested - 1, audit.not_tested.too_small
     if tested == 0:
         return ("No group is large enough to test.",) if small else ()
-    who = f"None of the {tested:,} groups" if tested > 1 else "The one group tested"
+    none = f"None of the {tested:,} groups" if tested > 1 else "The one group tested"
     if status == "miscalibrated":
-        differs = "stands out" if tested > 1 else "does not stand out"
-        return (f"{who} {differs}.",)
-    verb = "is wrong beyond chance" if tested > 1 else "is not wrong beyond chance"
-    few = f" ({small:,} too small to test)" if small else ""
-    return f"{who} {verb}{few}.", f"{who} {verb}."
+        return (f"{none} {'stands out' if tested > 1 else 'does not stand out'}.",)
+    none += f" is {'' if tested > 1 else 'not '}wrong beyond chance"
+    return f"{none} ({small:,} too small to test)." if small else f"{none}.", f"{none}."
 
 
 def _next_step(
@@ -247,46 +209,33 @@ def _next_step(
 ) -> tuple[Action, str]:
     if status == "untested":
         return "use rows", "Evaluate the rows themselves, with outcomes of 0 or 1."
-    if status in ("miscalibrated", "groups"):
-        return _repair(worst, forecasts)
     if status == "too little data":
         records = 1.0 / float(forecasts.squared_weights.sum())
         target = min(TARGET_ERROR, _max_unseen(forecasts))
-        more = _rounded(math.ceil(records * max(1.0, (unseen / target) ** 2 - 1)))
-        return (
-            "collect",
-            f"Collect about {pluralize(more, 'more record')} to see errors of {points_text(target)}.",
-        )
+        more = round_up(math.ceil(records * max(1.0, (unseen / target) ** 2 - 1)))
+        seen = f"to see errors of {points_text(target)}"
+        return "collect", f"Collect about {pluralize(more, 'more record')} {seen}."
+    if status in ("miscalibrated", "groups"):
+        if ranks_inverted(forecasts):
+            return (
+                "check labels",
+                "Check which outcome is coded as 1: higher predictions go with fewer events.",
+            )
+        if forecasts.n < FEWEST:
+            few = pluralize(forecasts.n, "is", "are")
+            return "collect", f"Collect at least {FEWEST} records: {few} too few to fit a repair."
+        columns = " and ".join(_columns(worst)) or ("group" if worst else "")
+        by_group = f" by {columns}" if columns else ""
+        return "recalibrate", f"Recalibrate{by_group}, on records the model was not trained on."
     if audit is None:
         return "check groups", "Check groups: predictions that are right overall can be wrong for some."
     return "monitor", "Nothing to repair. Monitor new outcomes as they arrive."
-
-
-def _repair(worst: Sequence[Group], forecasts: Forecasts) -> tuple[Action, str]:
-    if ranks_inverted(forecasts):
-        return "check labels", "Check which outcome is coded as 1: higher predictions go with fewer events."
-    if forecasts.n < FEWEST:
-        few = pluralize(forecasts.n, "is", "are")
-        return "collect", f"Collect at least {FEWEST} records: {few} too few to fit a repair."
-    columns = _columns(worst)
-    by_group = f" by {wording.join(columns)}" if columns else " by group" if worst else ""
-    return "recalibrate", f"Recalibrate{by_group}, on records the model was not trained on."
 
 
 def _columns(worst: Sequence[Group]) -> tuple[str, ...]:
     """Return the columns of the worst group; none where it is a mask."""
     conditions = [condition for group in worst[:1] for condition in group.rule.conditions]
     return tuple(dict.fromkeys(one.column for one in conditions if not isinstance(one, MaskIs)))
-
-
-def _rounded(count: int) -> int:
-    """Round up to two digits.
-
-    >>> _rounded(1234)
-    1300
-    """
-    unit: int = 10 ** max(0, len(str(count)) - 2)
-    return -(-count // unit) * unit
 
 
 def disagreement_note(found: Verdict, rows: Sequence[ResultRow]) -> str:
@@ -299,6 +248,5 @@ def disagreement_note(found: Verdict, rows: Sequence[ResultRow]) -> str:
         return ""
     if rejected:
         return f"No single row is unusual; the omnibus test of level, slope and shape is (p = {shown})."
-    return (
-        f"A single row can be unusual by chance; the omnibus test, chosen in advance, is not (p = {shown})."
-    )
+    chance = "A single row can be unusual by chance"
+    return f"{chance}; the omnibus test, chosen in advance, is not (p = {shown})."

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ MAX_WORDS = 45
 MAX_NUMBERS = 6
 MIN_SLICE_RECORDS = 20
 MIN_SLICE_SHARE = 0.02
-RARE = 1e-3  # means below this are given as events per million or as counts
+RARE = 1e-3  # means below this are given as counts
 THRESHOLDS = (
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5,
     0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
@@ -40,28 +39,30 @@ VIVID = 0.05  # a gap that whole percentages show, preferred where one is as cle
 Texts = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Records whose predictions lie in one interval, with their mean prediction and mean outcome."""
+class Slice(NamedTuple):
+    """Some records with their mean prediction and mean outcome."""
 
     records: int
     predicted: float
     observed: float
     z: float  # total residual over its standard deviation if calibrated
 
-    @classmethod
-    def of(cls, forecasts: Forecasts, inside: npt.NDArray[np.bool_]) -> Slice:
-        weights = forecasts.weights[inside]
-        total = float(weights.sum())
-        if total == 0:
-            return cls(0, 0.0, 0.0, 0.0)
-        values = forecasts.values[inside]
-        residual = float(forecasts.outcomes[inside].sum()) - float(weights @ values)
-        variance = float(forecasts.squared_weights[inside] @ np.maximum(values * (1 - values), MIN_VARIANCE))
-        predicted = float(weights @ values) / total
-        observed = min(1.0, max(0.0, predicted + residual / total))
-        z = residual / math.sqrt(variance) if variance > 0 else 0.0
-        return cls(int(forecasts.counts[inside].sum()), predicted, observed, z)
+
+def _slice(forecasts: Forecasts, inside: npt.NDArray[np.bool_]) -> Slice:
+    weights, values = forecasts.weights[inside], forecasts.values[inside]
+    total = float(weights.sum())
+    if total == 0:
+        return Slice(0, 0.0, 0.0, 0.0)
+    residual = float(forecasts.outcomes[inside].sum()) - float(weights @ values)
+    variance = float(forecasts.squared_weights[inside] @ np.maximum(values * (1 - values), MIN_VARIANCE))
+    predicted = float(weights @ values) / total
+    observed = min(1.0, max(0.0, predicted + residual / total))
+    z = residual / math.sqrt(variance) if variance > 0 else 0.0
+    return Slice(int(forecasts.counts[inside].sum()), predicted, observed, z)
+
+
+def _everyone(forecasts: Forecasts) -> Slice:
+    return _slice(forecasts, np.ones(forecasts.levels, dtype=bool))
 
 
 def fit(first: Texts, second: Texts) -> tuple[str, str]:
@@ -71,17 +72,12 @@ def fit(first: Texts, second: Texts) -> tuple[str, str]:
     ('Too high.', 'Worst for a: 10% predicted, 20% observed (30 records).')
     """
     second = second or ("",)
-    pairs = sorted(((i, j) for i in range(len(first)) for j in range(len(second))), key=_richness)
-    texts = [(first[i], second[j]) for i, j in pairs]
-    return next((pair for pair in texts if _fits(f"{pair[0]} {pair[1]}")), texts[-1])
-
-
-def _fits(text: str) -> bool:
-    return numbers_in(text) <= MAX_NUMBERS and words_in(text) <= MAX_WORDS
-
-
-def _richness(pair: tuple[int, int]) -> tuple[int, int]:
-    return sum(pair), pair[0]
+    places = [(i, j) for i in range(len(first)) for j in range(len(second))]
+    for i, j in sorted(places, key=lambda place: (sum(place), place[0])):
+        text = f"{first[i]} {second[j]}"
+        if numbers_in(text) <= MAX_NUMBERS and words_in(text) <= MAX_WORDS:
+            break
+    return first[i], second[j]
 
 
 def numbers_in(text: str) -> int:
@@ -94,155 +90,120 @@ def numbers_in(text: str) -> int:
 
 
 def words_in(text: str) -> int:
-    """Count the words of a text."""
     return len(text.split())
 
 
 def describe_bias(forecasts: Forecasts) -> Texts:
     """Describe a bias that all records share."""
-    whole = Slice.of(forecasts, np.ones(forecasts.levels, dtype=bool))
-    too = "high" if whole.predicted > whole.observed else "low"
+    whole = _everyone(forecasts)
+    records, too = pluralize(whole.records, "record"), "high" if whole.predicted > whole.observed else "low"
     if _countable(forecasts) and max(whole.predicted, whole.observed) < RARE:
         expected, events = round(whole.predicted * whole.records), round(whole.observed * whole.records)
-        return (
-            f"Predictions are too {too}: {expected:,} events predicted, {events:,} observed in "
-            f"{pluralize(whole.records, 'record')}.",
-        )
+        counts = f"{expected:,} events predicted, {events:,} observed"
+        return (f"Predictions are too {too}: {counts} in {records}.",)
     predicted, observed = percent_pair(whole.predicted, whole.observed)
     said = f"Predictions are too {too}: {predicted} predicted, {observed} observed"
-    return f"{said} in {pluralize(whole.records, 'record')}.", f"{said}."
+    return f"{said} in {records}.", f"{said}."
 
 
 def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
-    """Describe predictions that are too extreme (or too timid), by one end of the scale where it shows."""
+    """Describe predictions that are too extreme (or too timid), by one end of the scale where it shows.
+
+    The end is a round threshold beyond which the error is clear, on the side away from the mean.
+    """
     name, what = ("Overconfident", "extreme") if over else ("Underconfident", "timid")
     plain = f"{name}: predictions are too {what}."
-    shown = _clearest_end(forecasts, over)
-    if shown is None:
-        return (plain,)
-    side, threshold, part = shown
-    predicted, observed = percent_pair(part.predicted, part.observed)
-    return (
-        f"{name}: of the {pluralize(part.records, 'record')} rated {side} {whole_percent(threshold)} "
-        f"({predicted} on average), "
-        f"{observed} {_event(forecasts)}.",
-        f"{name}: rated {side} {whole_percent(threshold)}, {predicted} predicted, {observed} observed.",
-        plain,
-    )
-
-
-def _clearest_end(forecasts: Forecasts, over: bool) -> tuple[str, float, Slice] | None:
-    """Return a round threshold beyond which the error is clear, on the side away from the mean."""
     found: list[tuple[str, float, Slice]] = []
-    least = max(MIN_SLICE_RECORDS, MIN_SLICE_SHARE * forecasts.n)
     for threshold in THRESHOLDS:
         above = threshold >= forecasts.mean_prediction
-        inside = forecasts.values > threshold if above else forecasts.values < threshold
-        part = Slice.of(forecasts, inside)
+        part = _slice(forecasts, forecasts.values > threshold if above else forecasts.values < threshold)
         wanted = -1 if above == over else 1  # the sign of observed minus predicted
-        if part.records >= least and wanted * part.z > 0:
+        if part.records >= max(MIN_SLICE_RECORDS, MIN_SLICE_SHARE * forecasts.n) and wanted * part.z > 0:
             found.append(("above" if above else "below", threshold, part))
     most = max((abs(part.z) for _, _, part in found), default=0.0)
     clear = [one for one in found if abs(one[2].z) >= NEARLY * most]
     wide = [one for one in clear if abs(one[2].observed - one[2].predicted) >= VIVID]
-    return max(wide or clear, key=lambda one: one[2].records, default=None)
+    if not clear:
+        return (plain,)
+    side, threshold, part = max(wide or clear, key=lambda one: one[2].records)
+    predicted, observed = percent_pair(part.predicted, part.observed)
+    rated = f"rated {side} {whole_percent(threshold)}"
+    return (
+        f"{name}: of the {pluralize(part.records, 'record')} {rated} ({predicted} on average), "
+        f"{observed} {_event(forecasts)}.",
+        f"{name}: {rated}, {predicted} predicted, {observed} observed.",
+        plain,
+    )
 
 
 def stretch(forecasts: Forecasts, start: float, stop: float) -> Texts:
     """Describe predictions that are wrong in one direction between two values."""
-    low, high = rounded_ends(start, stop)
-    values = forecasts.values
-    part = Slice.of(forecasts, (values >= low) & (values <= high))
-    if part.records == 0:
-        low, high = start, stop
-        part = Slice.of(forecasts, (values >= low) & (values <= high))
-    too = "high" if part.predicted > part.observed else "low"
+    for low, high in (rounded_ends(start, stop), (start, stop)):
+        part = _slice(forecasts, (forecasts.values >= low) & (forecasts.values <= high))
+        if part.records:
+            break
     predicted, observed = percent_pair(part.predicted, part.observed)
-    where = between_text(low, high)
-    said = f"Predictions {where} are too {too}: {predicted} predicted, {observed} observed"
-    return (
-        f"{said} in {pluralize(part.records, 'record')}.",
-        f"{said}.",
-        f"Predictions {where} are too {too}.",
-    )
+    wrong = f"{between_text(low, high)} are too {'high' if part.predicted > part.observed else 'low'}"
+    said = f"Predictions {wrong}: {predicted} predicted, {observed} observed"
+    return f"{said} in {pluralize(part.records, 'record')}.", f"{said}.", f"Predictions {wrong}."
 
 
 def describe_inverted(forecasts: Forecasts, *, proven: bool) -> Texts:
-    """Describe predictions that rank the outcomes backward, or not at all."""
-    middle, upper, lower = _backward_split(forecasts)
+    """Describe predictions that rank the outcomes backward, or not at all.
+
+    They are split as evenly as can be so that events are rarer above, at a round threshold where one exists.
+    """
     claim = "Predictions point the wrong way" if proven else "Predictions do not rank the outcomes"
-    if upper.observed >= lower.observed:  # no split shows it
+    middle = min(int(np.searchsorted(np.cumsum(forecasts.weights), 0.5)), forecasts.levels - 1)
+    splits: list[tuple[tuple[bool, bool, bool, int], float, Slice, Slice]] = []
+    for threshold in (*THRESHOLDS, float(f"{forecasts.values[middle]:.3g}")):
+        above = forecasts.values > threshold
+        upper, lower = _slice(forecasts, above), _slice(forecasts, ~above)
+        if above.all() or not above.any():
+            upper = lower = Slice(0, 0.0, 0.0, 0.0)
+        small = 10 * min(upper.records, lower.records) < upper.records + lower.records
+        shown, excess = upper.observed < lower.observed, abs(upper.records - lower.records)
+        splits.append(((not shown, small, threshold not in THRESHOLDS, excess), threshold, upper, lower))
+    (hidden, *_), threshold, upper, lower = min(splits, key=lambda one: one[0])
+    if hidden:
         return (f"{claim}.",)
     high, low = percent_pair(upper.observed, lower.observed)
-    event = _event(forecasts)
-    return (
-        f"{claim}: of the {pluralize(upper.records, 'record')} rated above {whole_percent(middle)}, "
-        f"{high} {event}; of the others, {low}.",
-        f"{claim}.",
-    )
-
-
-def _backward_split(forecasts: Forecasts) -> tuple[float, Slice, Slice]:
-    """Return the most even split above which events are rarer, at a round threshold where one exists."""
-    found = [_split(forecasts, threshold) for threshold in (*THRESHOLDS, _median(forecasts))]
-
-    def rank(one: tuple[float, Slice, Slice]) -> tuple[bool, bool, bool, int]:
-        threshold, upper, lower = one
-        small = 10 * min(upper.records, lower.records) < upper.records + lower.records
-        return upper.observed >= lower.observed, small, threshold not in THRESHOLDS, abs(_excess(one))
-
-    return min(found, key=rank)
-
-
-def _split(forecasts: Forecasts, threshold: float) -> tuple[float, Slice, Slice]:
-    above = forecasts.values > threshold
-    if above.all() or not above.any():
-        return threshold, Slice(0, 0.0, 0.0, 0.0), Slice(0, 0.0, 0.0, 0.0)
-    return threshold, Slice.of(forecasts, above), Slice.of(forecasts, ~above)
-
-
-def _excess(split: tuple[float, Slice, Slice]) -> int:
-    return split[1].records - split[2].records
-
-
-def _median(forecasts: Forecasts) -> float:
-    middle = int(np.searchsorted(np.cumsum(forecasts.weights), 0.5))
-    return float(f"{forecasts.values[min(middle, forecasts.levels - 1)]:.3g}")
+    who = f"of the {pluralize(upper.records, 'record')} rated above {whole_percent(threshold)}"
+    return f"{claim}: {who}, {high} {_event(forecasts)}; of the others, {low}.", f"{claim}."
 
 
 def certain(forecasts: Forecasts) -> Texts:
     """Describe predictions of exactly 0 or 1 that were wrong."""
     said: list[str] = []
-    for value, failed in ((0.0, "had the event"), (1.0, "did not")):
-        part = Slice.of(forecasts, forecasts.values == value)
+    for value in (0.0, 1.0):
+        part = _slice(forecasts, forecasts.values == value)
         wrong = abs(part.observed - value)
         if part.records and wrong > ROUNDING:
-            count = f"{round(wrong * part.records):,} of {part.records:,}" if _countable(forecasts) else ""
-            count = count or f"{percent_pair(wrong, 0.0)[0]} of {part.records:,} by weight"
-            failed = "did not have the event" if failed == "did not" and not said else failed
-            said.append(f"{count} rated {whole_percent(value)} {failed}")
+            count = f"{percent_pair(wrong, 0.0)[0]} of {part.records:,} by weight"
+            if _countable(forecasts):
+                count = f"{round(wrong * part.records):,} of {part.records:,}"
+            failed = "did not" if said else "did not have the event"
+            said.append(f"{count} rated {whole_percent(value)} {failed if value else 'had the event'}")
     return f"Certain but wrong: {', '.join(said)}.", "Predictions of exactly 0 or 1 were wrong."
 
 
 def none_found(forecasts: Forecasts, unseen: float) -> Texts:
     """Say that nothing was found, and how large an error would not show."""
-    return (
-        f"No miscalibration found in {pluralize(forecasts.n, 'record')}; an error below about "
-        f"{points_text(unseen)} would not show.",
-    )
+    found = f"No miscalibration found in {pluralize(forecasts.n, 'record')}"
+    return (f"{found}; an error below about {points_text(unseen)} would not show.",)
 
 
 def too_little(forecasts: Forecasts, unseen: float) -> Texts:
     """Say that these records decide nothing."""
+    records = pluralize(forecasts.n, "record")
     if unseen >= 0.5:
-        return (f"Too little data: only {pluralize(forecasts.n, 'record')}.",)
-    seen = f"an error below about {points_text(unseen)} would not show"
-    return (f"Too little data: with {pluralize(forecasts.n, 'record')}, {seen}.",)
+        return (f"Too little data: only {records}.",)
+    return (f"Too little data: with {records}, an error below about {points_text(unseen)} would not show.",)
 
 
 def but_not_for_all(forecasts: Forecasts) -> Texts:
     """Say that all records together look calibrated although some group does not."""
-    whole = Slice.of(forecasts, np.ones(forecasts.levels, dtype=bool))
+    whole = _everyone(forecasts)
     predicted, observed = percent_pair(whole.predicted, whole.observed)
     return (
         f"Calibrated overall ({predicted} predicted, {observed} observed), but not for every group.",
@@ -258,15 +219,5 @@ def _event(forecasts: Forecasts) -> str:
 
 def _countable(forecasts: Forecasts) -> bool:
     """Return whether shares are counts of records: outcomes of 0 or 1 and equal weights."""
-    return forecasts.binary and (
-        forecasts.record_weights is None or bool(np.ptp(forecasts.record_weights) == 0)
-    )
-
-
-def join(names: Sequence[str]) -> str:
-    """Join names with commas and "and".
-
-    >>> join(["a"]), join(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    weights = forecasts.record_weights
+    return forecasts.binary and (weights is None or bool(np.ptp(weights) == 0))

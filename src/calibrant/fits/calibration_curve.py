@@ -35,7 +35,6 @@ class CalibrationCurve:
     ends: tuple[float, float]  # the quantiles TAIL and 1 - TAIL of the predictions
 
     def rates(self, p: Array) -> Array:
-        """Return the curve."""
         from scipy.special import expit
 
         return np.asarray(expit(self._logits(p)[0]))
@@ -60,7 +59,6 @@ class CalibrationCurve:
         return lower, upper
 
     def _logits(self, p: Array) -> tuple[Array, Array]:
-        """Return the curve on the logit scale and its standard error."""
         x = logit(p, CLIP)
         design = _basis((x - self.center) / self.scale, self.knots) / self.column_scales
         variance = np.einsum("ij,jk,ik->i", design, self.covariance, design)
@@ -71,6 +69,8 @@ def fit_calibration_curve(
     levels: Levels, clusters: npt.NDArray[np.int64] | None = None, *, single: bool = False
 ) -> CalibrationCurve:
     """Fit the curve to levels, or to single records whose clusters or unequal weights count (`single`)."""
+    from scipy.special import expit
+
     x = logit(levels.values, CLIP)
     share = levels.weights / levels.total
     center = float(share @ x)
@@ -92,8 +92,14 @@ def fit_calibration_curve(
     ones = float(levels.ones.sum())
     degrees = min(ones, levels.total - ones)
     if single:
-        covariance = _robust(covariance, columns, fitted.beta, levels, clusters)
-        degrees = degrees if clusters is None else min(degrees, float(len(np.unique(clusters))))
+        surplus = levels.weights * (expit(columns.predictor(fitted.beta)) - levels.rates)
+        scores = np.array([column * surplus for column in columns.columns])
+        if clusters is not None:
+            scores = np.array([np.bincount(clusters, row) for row in scores])
+            degrees = min(degrees, float(len(np.unique(clusters))))
+        # the sandwich covariance over clusters or weighted records, never below the plain one
+        excess, vectors = np.linalg.eigh(covariance @ (scores @ scores.T) @ covariance - covariance)
+        covariance = np.asarray(covariance + (vectors * np.maximum(excess, 0.0)) @ vectors.T)
     ends = _quantiles(levels.values, share, (TAIL, 1.0 - TAIL))
     return CalibrationCurve(
         center, scale, knots, column_scales, fitted.beta, covariance,
@@ -116,25 +122,5 @@ def _basis(z: Array, knots: Array) -> Array:
 
 
 def _quantiles(values: Array, share: Array, at: tuple[float, ...]) -> Array:
-    """Return weighted quantiles of ascending values."""
     middles = np.cumsum(share) - share / 2.0
     return np.asarray(np.interp(at, middles, values))
-
-
-def _robust(
-    covariance: Array,
-    design: Regressors,
-    beta: Array,
-    levels: Levels,
-    clusters: npt.NDArray[np.int64] | None,
-) -> Array:
-    """Return the sandwich covariance over clusters or weighted records, never below the plain one."""
-    from scipy.special import expit
-
-    surplus = levels.weights * (expit(design.predictor(beta)) - levels.rates)
-    scores = np.array([column * surplus for column in design.columns])
-    if clusters is not None:
-        scores = np.array([np.bincount(clusters, row) for row in scores])
-    sandwich = covariance @ (scores @ scores.T) @ covariance
-    values, vectors = np.linalg.eigh(sandwich - covariance)
-    return np.asarray(covariance + (vectors * np.maximum(values, 0.0)) @ vectors.T)

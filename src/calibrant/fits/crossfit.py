@@ -48,8 +48,6 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
     if _alike(forecasts) and forecasts.n >= max(MANY, CROWDED * forecasts.levels):
         return _by_numbers(forecasts, folds, generator)
     fold = generator.permutation(forecasts.n) % folds
-    if forecasts.record_outcomes is None and forecasts.levels < forecasts.n:
-        return _by_rank(forecasts, folds, fold)
     units = _units(forecasts)
     if forecasts.record_weights is not None:  # differences of weights would round away small ones
         return (Fold(units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
@@ -68,20 +66,6 @@ def _by_numbers(forecasts: Forecasts, folds: int, generator: np.random.Generator
     counts = events + generator.multinomial(forecasts.counts - ones, chances)
     parts = (_counted(counts[:, k], events[:, k], forecasts.n) for k in range(folds))
     return _beside(_counted(forecasts.counts, ones, forecasts.n), parts)
-
-
-def _by_rank(forecasts: Forecasts, folds: int, fold: npt.NDArray[np.int64]) -> Iterator[Fold]:
-    """Deal records that are known by their numbers; in each level those with outcome 1 come first."""
-    counts, ones = forecasts.counts, np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-    stops = np.cumsum(counts)
-    starts = stops - counts
-
-    def part(k: int) -> FoldUnits:
-        before = np.concatenate(([0], np.cumsum(fold == k)))  # records of this fold before each record
-        held, events = before[stops] - before[starts], before[starts + ones] - before[starts]
-        return _counted(held, events, forecasts.n)
-
-    return _beside(_counted(counts, ones, forecasts.n), (part(k) for k in range(folds)))
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> FoldUnits:
@@ -127,16 +111,16 @@ class FoldUnits:
 
 
 def _units(forecasts: Forecasts) -> FoldUnits:
-    """Return the records, which can be dealt one by one, those of equal prediction too.
-
-    Without weights records weigh 1 each, so that sums and differences of them are exact.
-    """
+    """Return the records one by one, in each level by falling outcome; without weights they weigh 1 each."""
     counts, n = forecasts.counts, forecasts.n
     level, each = np.repeat(np.arange(forecasts.levels), counts), np.ones(n, dtype=np.int64)
     weights = np.ones(n) if forecasts.record_weights is None else forecasts.record_weights
     outcomes = forecasts.record_outcomes
-    if outcomes is None:  # one record per level
+    if outcomes is None and forecasts.levels == n:
         outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    elif outcomes is None:  # records known by their numbers
+        zeros = np.cumsum(counts) - counts + np.rint(forecasts.outcomes * n).astype(np.int64)
+        outcomes = (np.arange(n) < np.repeat(zeros, counts)).astype(np.float64)
     elif forecasts.levels < n:  # in that order too, so that one odd weight deals no other record elsewhere
         order = np.lexsort((-outcomes, level))
         weights, outcomes = weights[order], outcomes[order]
@@ -208,39 +192,26 @@ def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed:
     Errors of calibration must be judged fold by fold: over all folds together the residuals nearly cancel,
     because a fold that is high on average pushes the rates of the others up.
     """
-    fit = _chosen(recalibrator)
-    return [_held(forecasts.values, dealt, fit) for dealt in split_folds(forecasts, folds, seed)]
-
-
-def _held(values: Array, dealt: Fold, fit: Fit) -> Responses:
-    """Fit the rest of the records, and apply the fit to the part held out."""
-    part, rest = dealt
-    rate = np.clip(rest.outcomes / rest.weights, 0.0, 1.0)
-    trusted = values[part.level]
-    rates = _applied(fit(values[rest.level], rate, rest.weights / rest.scale), trusted)
-    return Responses(trusted, rates, part.weights / part.scale, part.outcomes / part.scale, part.counts)
+    known: Mapping[str, Fit] = {"isotonic": isotonic_interpolation, "binned": binned}
+    if not callable(recalibrator) and recalibrator not in known:
+        raise reject_name("recalibrator", str(recalibrator), list(known))
+    fit = recalibrator if callable(recalibrator) else known[recalibrator]
+    values, judged = forecasts.values, []
+    for part, rest in split_folds(forecasts, folds, seed):
+        rate = np.clip(rest.outcomes / rest.weights, 0.0, 1.0)
+        trusted = values[part.level]
+        fitted = fit(values[rest.level], rate, rest.weights / rest.scale)
+        rates = np.asarray(fitted(trusted), dtype=np.float64)
+        if rates.shape != trusted.shape or not np.all(np.isfinite(rates)):
+            rule = "must fit a map that returns one finite number per prediction"
+            raise InvalidInputError(sentence("recalibrator", rule, f"got shape {rates.shape}"))
+        weights, outcomes = part.weights / part.scale, part.outcomes / part.scale
+        judged.append(Responses(trusted, np.clip(rates, 0.0, 1.0), weights, outcomes, part.counts))
+    return judged
 
 
 def name_of(recalibrator: Recalibrator | None) -> str:
-    """Return how results call it."""
     return getattr(recalibrator, "__name__", str(recalibrator))
-
-
-def _chosen(recalibrator: Recalibrator) -> Fit:
-    known: Mapping[str, Fit] = {"isotonic": isotonic_interpolation, "binned": binned}
-    if callable(recalibrator):
-        return recalibrator
-    if recalibrator not in known:
-        raise reject_name("recalibrator", str(recalibrator), list(known))
-    return known[recalibrator]
-
-
-def _applied(fitted: Fitted, values: Array) -> Array:
-    rates = np.asarray(fitted(values), dtype=np.float64)
-    if rates.shape != values.shape or not np.all(np.isfinite(rates)):
-        rule = "must fit a map that returns one finite number per prediction"
-        raise InvalidInputError(sentence("recalibrator", rule, f"got shape {rates.shape}"))
-    return np.clip(rates, 0.0, 1.0)
 
 
 def isotonic_interpolation(values: Array, rates: Array, weights: Array) -> Fitted:

@@ -37,8 +37,33 @@ class Node:
 
     @classmethod
     def leaf(cls, value: float) -> Node:
-        """Return a leaf."""
         return cls(-1, -1, -1, False, 0.0, None, value)
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.feature < 0:
+            return {"value": self.value}
+        question = {"codes": list(self.codes)} if self.codes is not None else {"at_most": self.threshold}
+        missing = "left" if self.missing_left else "right"
+        return {
+            "feature": self.feature,
+            **question,
+            "left": self.left,
+            "right": self.right,
+            "missing": missing,
+        }
+
+    @classmethod
+    def from_dict(cls, item: Mapping[str, Any]) -> Node:
+        try:
+            if "value" in item:
+                return cls.leaf(float(item["value"]))
+            codes = tuple(map(int, item["codes"])) if "codes" in item else None
+            threshold = 0.0 if codes is not None else float(item["at_most"])
+            left, right, missing = int(item["left"]), int(item["right"]), item["missing"] == "left"
+            return cls(int(item["feature"]), left, right, missing, threshold, codes, 0.0)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            rule = "must be a leaf or a question"
+            raise InvalidInputError(sentence("a node", rule, f"got {item!r}")) from None
 
 
 Tree = Sequence[Node]  # the root first; children are places in this sequence
@@ -53,16 +78,11 @@ class Forest:
     def __len__(self) -> int:
         return len(self.trees)
 
-    def first(self, count: int) -> Forest:
-        """Return the first few trees."""
-        return Forest(self.trees[:count])
-
     def filled(self, count: int) -> Forest:
         """Return `count` trees: those that are missing because growth ended early add nothing."""
         return Forest((*self.trees, *[(Node.leaf(0.0),)] * (count - len(self))))
 
     def predict(self, rows: Array) -> Array:
-        """Return the sum of the leaves that each row reaches."""
         if not self.trees:
             return np.zeros(len(rows))
         return self.staged(rows, len(self))[:, -1]
@@ -90,7 +110,9 @@ class Forest:
         words, at = [np.zeros(0, dtype=np.uint64)], 0
         for k, node in enumerate(nodes):
             if node.codes is not None:
-                words.append(_bits(node.codes))
+                words.append(np.zeros(max(node.codes, default=0) // 64 + 1, dtype=np.uint64))
+                for code in node.codes:  # a bit for each
+                    words[-1][code // 64] |= np.uint64(1) << np.uint64(code % 64)
                 table[k, 4], table[k, 5] = at, len(words[-1])
                 at += len(words[-1])
         thresholds = np.array([node.threshold for node in nodes])
@@ -98,45 +120,15 @@ class Forest:
         return table, thresholds, values, np.concatenate(words), roots[:-1].astype(np.int64)
 
     def to_list(self) -> list[list[dict[str, Any]]]:
-        """Return the tables, ready for JSON."""
-        return [[_plain(node) for node in tree] for tree in self.trees]
+        return [[node.to_dict() for node in tree] for tree in self.trees]
 
     @classmethod
     def from_list(cls, trees: Sequence[Sequence[Mapping[str, Any]]], features: int) -> Forest:
-        """Read the tables back; a table that is not a tree over this many features is refused."""
-        forest = cls(tuple(tuple(_node(item) for item in tree) for tree in trees))
+        forest = cls(tuple(tuple(Node.from_dict(item) for item in tree) for tree in trees))
         for k, tree in enumerate(forest.trees):
             if not _is_tree(tree, features):
                 raise InvalidInputError(sentence(f"tree {k}", "must be a table of nodes, root first"))
         return forest
-
-
-def _bits(codes: tuple[int, ...]) -> npt.NDArray[np.uint64]:
-    """Return a word for every 64 codes, a bit for each; at least one."""
-    words = np.zeros(max(codes, default=0) // 64 + 1, dtype=np.uint64)
-    for code in codes:
-        words[code // 64] |= np.uint64(1) << np.uint64(code % 64)
-    return words
-
-
-def _plain(node: Node) -> dict[str, Any]:
-    if node.feature < 0:
-        return {"value": node.value}
-    question = {"codes": list(node.codes)} if node.codes is not None else {"at_most": node.threshold}
-    sides = {"left": node.left, "right": node.right, "missing": "left" if node.missing_left else "right"}
-    return {"feature": node.feature, **question, **sides}
-
-
-def _node(item: Mapping[str, Any]) -> Node:
-    try:
-        if "value" in item:
-            return Node.leaf(float(item["value"]))
-        codes = tuple(map(int, item["codes"])) if "codes" in item else None
-        threshold = 0.0 if codes is not None else float(item["at_most"])
-        left, right, missing = int(item["left"]), int(item["right"]), item["missing"] == "left"
-        return Node(int(item["feature"]), left, right, missing, threshold, codes, 0.0)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise InvalidInputError(sentence("a node", "must be a leaf or a question", f"got {item!r}")) from None
 
 
 def _is_tree(tree: Tree, features: int) -> bool:
@@ -178,7 +170,6 @@ class TreeParams:
 
 
 def grower() -> Grower:
-    """Return which package grows the trees here."""
     if find_spec("lightgbm") is not None:
         return "lightgbm"
     if find_spec("sklearn") is not None:

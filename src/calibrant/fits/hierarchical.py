@@ -2,7 +2,7 @@
 
 logit q = a + b l + sum over columns of u[level] (+ v[level] (l - mean) / deviation), u ~ N(0, tau^2) within a
 column; a and b are shrunk toward 0 and 1. Each deviation tau has an exponential prior, which prefers none
-(the penalised-complexity prior of Simpson et al. 2017): without it a dozen columns that say little add up
+(the penalized-complexity prior of Simpson et al. 2017): without it a dozen columns that say little add up
 to harm below a thousand records. The precisions are found by Fellner and Schall's iteration (Wood & Fasiolo
 2017 give its derivation); setting the derivative of the evidence with the prior to 0 gives precision =
 (effective number of coefficients + rate * tau) / their sum of squares. Columns that say nothing get a large
@@ -69,7 +69,7 @@ class HierarchicalFit:
 
 def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> HierarchicalFit:
     """Fit all coefficients; intercept and slope are shrunk to 0 and 1 in the same way, each on its own."""
-    work = _Work.of(logit, outcome, weight, blocks)
+    work = _Work(logit, outcome, weight, blocks)
     precision = np.full(len(work.spans), FIRST)
     precision[:2] = 1.0
     beta, covariance = work.optimum(work.centre, precision)
@@ -84,55 +84,46 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
     return HierarchicalFit(float(beta[0]), float(beta[1]), prior, tuple(collected[2:]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    outcome: Array
-    weight: Array
-    design: Any  # a sparse matrix, and its transpose
-    transposed: Any
-    spans: tuple[slice, ...]  # of intercept, slope and the blocks
-    centre: Array
+    """The sparse design of all coefficients, in spans: intercept, slope, then a span per block."""
 
-    @classmethod
-    def of(cls, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> _Work:
+    def __init__(self, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> None:
         from scipy import sparse
 
         n = len(logit)
         parts = [sparse.csr_matrix(np.column_stack((np.ones(n), logit)))]
-        at, spans = 2, [slice(0, 1), slice(1, 2)]
+        at, self.spans = 2, [slice(0, 1), slice(1, 2)]
         for block in blocks:
             known = np.flatnonzero(block.codes >= 0)
             values = np.ones(len(known)) if block.values is None else block.values[known]
             parts.append(sparse.csr_matrix((values, (known, block.codes[known])), (n, block.levels)))
-            spans.append(slice(at, at + block.levels))
+            self.spans.append(slice(at, at + block.levels))
             at += block.levels
-        centre = np.zeros(at)
-        centre[1] = 1.0
-        design = sparse.hstack(parts).tocsr()
-        return cls(outcome, weight, design, design.T.tocsr(), tuple(spans), centre)
+        self.outcome, self.weight = outcome, weight
+        self.centre = np.zeros(at)
+        self.centre[1] = 1.0
+        self.design: Any = sparse.hstack(parts).tocsr()
+        self.transposed: Any = self.design.T.tocsr()
 
     def optimum(self, beta: Array, precision: Array) -> tuple[Array, Array]:
-        """Return the penalised maximum and its covariance, by Newton's method with halved steps."""
+        """Return the penalized maximum and its covariance, by Newton's method with halved steps."""
         from scipy.linalg import cho_factor, cho_solve
 
-        penalty = np.concatenate(self._spread(precision))
+        penalty = np.repeat(precision, [span.stop - span.start for span in self.spans])
         loss = self._loss(beta, penalty)
-        for step_number in range(STEPS):
+        for _ in range(STEPS):
             gradient, hessian = self._derivatives(beta, penalty)
             factor = cho_factor(hessian)
-            step = cho_solve(factor, gradient)
-            beta, loss, moved = self._moved(beta, step, penalty, loss)
-            if moved < TOLERANCE or step_number == STEPS - 1:
+            step, moved = cho_solve(factor, gradient), 0.0
+            for halving in range(30):
+                trial = beta - step / 2.0**halving
+                after = self._loss(trial, penalty)
+                if after <= loss + 1e-12 * abs(loss):
+                    beta, loss, moved = trial, after, float(np.max(np.abs(step))) / 2.0**halving
+                    break
+            if moved < TOLERANCE:
                 break
         return beta, np.asarray(cho_solve(factor, np.eye(len(beta))))
-
-    def _moved(self, beta: Array, step: Array, penalty: Array, loss: float) -> tuple[Array, float, float]:
-        for halving in range(30):
-            trial = beta - step / 2.0**halving
-            after = self._loss(trial, penalty)
-            if after <= loss + 1e-12 * abs(loss):
-                return trial, after, float(np.max(np.abs(step))) / 2.0**halving
-        return beta, loss, 0.0
 
     def _loss(self, beta: Array, penalty: Array) -> float:
         eta = self.design @ beta
@@ -150,10 +141,6 @@ class _Work:
         hessian = (self.transposed @ weighted).toarray()
         hessian[np.diag_indices_from(hessian)] += penalty
         return np.asarray(gradient), hessian
-
-    def _spread(self, precision: Array) -> list[Array]:
-        spans = zip(self.spans, precision, strict=True)
-        return [np.full(span.stop - span.start, one) for span, one in spans]
 
     def updated(self, precision: Array, beta: Array, covariance: Array) -> tuple[Array, float]:
         """Return the next precision of each block, and the largest change of a logarithm that matters.

@@ -30,26 +30,21 @@ class Levels:
 
     @property
     def total(self) -> float:
-        """How many records all levels count for."""
         return float(self.weights.sum())
 
     @property
     def ones(self) -> Array:
-        """Weight of the outcome 1, per level."""
         return self.weights * self.rates
 
     @property
     def base_rate(self) -> float:
-        """Weighted mean outcome."""
         return float(self.ones.sum() / self.weights.sum())
 
     @property
     def both_outcomes(self) -> bool:
-        """Whether outcome 0 and outcome 1 both occur."""
         return bool(np.any(self.rates > 0) and np.any(self.rates < 1))
 
     def with_predictions(self, predictions: Array) -> Levels:
-        """Return the same records under other predictions; equal ones become one level."""
         order = np.argsort(predictions, kind="stable")
         return levels_of_sorted(predictions[order], self.rates[order], self.weights[order])
 
@@ -174,11 +169,9 @@ class Costs:
 
     @property
     def mean(self) -> float:
-        """Mean loss per record."""
         return dot(self.weights, _expected(self.if_one, self.if_zero, self.rates)) / float(self.weights.sum())
 
     def standard_error_against(self, other: Costs) -> float:
-        """Standard error of the mean difference of the two losses, record by record."""
         one, zero = self.if_one - other.if_one, self.if_zero - other.if_zero
         total = float(self.weights.sum())
         mean = dot(self.weights, _expected(one, zero, self.rates)) / total
@@ -199,7 +192,6 @@ def costs(levels: Levels, predictions: Array, loss: str) -> Costs:
 
 
 def joined_costs(parts: list[Costs]) -> Costs:
-    """Return the costs of several folds as one."""
     return Costs(
         np.concatenate([part.if_one for part in parts]),
         np.concatenate([part.if_zero for part in parts]),

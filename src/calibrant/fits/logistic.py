@@ -32,14 +32,9 @@ BLOCK = 2**13  # levels at a time: they stay in the cache, and products of them 
 class Design(Protocol):
     """How coefficients become a linear predictor, and the two sums that Newton's method needs."""
 
-    def predictor(self, beta: Array) -> Array:
-        """Return eta, one number per level."""
-
-    def gradient(self, surplus: Array) -> Array:
-        """Return X' surplus."""
-
-    def curvature(self, spread: Array) -> Array:
-        """Return X' diag(spread) X."""
+    def predictor(self, beta: Array) -> Array: ...  # eta, one number per level
+    def gradient(self, surplus: Array) -> Array: ...  # X' surplus
+    def curvature(self, spread: Array) -> Array: ...  # X' diag(spread) X
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,30 +45,26 @@ class Regressors:
     offset: Array | float = 0.0
 
     def part(self, rows: slice) -> Regressors:
-        """Return some of the levels."""
         offset = self.offset[rows] if isinstance(self.offset, np.ndarray) else self.offset
         return Regressors(tuple(column[rows] for column in self.columns), offset)
 
     def predictor(self, beta: Array) -> Array:
-        """Return the offset plus the weighted sum of the columns."""
         eta = self.columns[0] * beta[0] + self.offset
         for column, coefficient in zip(self.columns[1:], beta[1:], strict=True):
             eta = eta + coefficient * column
         return np.asarray(eta)
 
     def gradient(self, surplus: Array) -> Array:
-        """Return the product of each column with the surplus."""
         return np.array([column @ surplus for column in self.columns])
 
     def curvature(self, spread: Array) -> Array:
-        """Return the products of all pairs of columns, weighted by the spread."""
         spreads = [column * spread for column in self.columns]
         return np.array([[left @ right for right in self.columns] for left in spreads])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """The coefficients, the penalised negative log likelihood there, and its curvature."""
+    """The coefficients, the penalized negative log likelihood there, and its curvature."""
 
     beta: Array
     loss: float
@@ -139,26 +130,22 @@ def polished(
     design: Regressors, rates: Array, weights: Array, *, centre: Array, precision: Array, start: Array
 ) -> Array:
     """Return the optimum from a start that is nearly there: a few plain Newton steps, each exact."""
+    from scipy.special import expit
+
     beta, total = start, float(weights.sum())
     for _ in range(NEARLY_THERE):
         gradient, curvature = precision @ (beta - centre), precision
         for first in range(0, len(rates), BLOCK):
             rows = slice(first, first + BLOCK)
-            slope, bend = _sums(design.part(rows), rates[rows], weights[rows], beta)
-            gradient, curvature = gradient + slope, curvature + bend
+            part, weight = design.part(rows), weights[rows]
+            rate = expit(part.predictor(beta))
+            gradient = gradient + part.gradient(weight * (rate - rates[rows]))
+            curvature = curvature + part.curvature(weight * rate * (1.0 - rate))
         step = np.linalg.solve(curvature, gradient)
         beta = beta - step
         if gradient @ step <= GAIN_LEFT * total:
             break
     return beta
-
-
-def _sums(design: Design, rates: Array, weights: Array, beta: Array) -> tuple[Array, Array]:
-    """Return what some levels add to the gradient and to the curvature."""
-    from scipy.special import expit
-
-    rate = expit(design.predictor(beta))
-    return design.gradient(weights * (rate - rates)), design.curvature(weights * rate * (1.0 - rate))
 
 
 Family = Literal["shift", "temperature", "platt", "beta"]
@@ -190,7 +177,7 @@ class LogisticFit:
 
 
 def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: Clip = "auto") -> LogisticFit:
-    """Fit one family by penalised maximum likelihood; `shrink` is the width of the prior, None for none."""
+    """Fit one family by penalized maximum likelihood; `shrink` is the width of the prior, None for none."""
     if shows_no_slope(levels):
         family = "shift"
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
@@ -242,8 +229,10 @@ class _Trial:
         self.centre = np.array(CENTRES[family])
         logits, self.cells = pooled_levels
         self.places = held(logits, clip)
-        self.scales = _scales(self.places, self.cells.weights, family)
         self.design = _design(self.places, family, range(len(self.centre)))
+        weights = self.cells.weights  # root mean squares: how far a change of a coefficient by 1 moves logits
+        squares = [float(weights @ column**2 / weights.sum()) for column in self.design.columns]
+        self.scales = np.maximum(np.sqrt(squares), SMALLEST_SCALE)
         self.widths, self.known = widths, dict[int, float]()
         self.start: Array | None = None
         self.peak, self.evidence, self.best = 0, -np.inf, self.centre
@@ -264,22 +253,19 @@ class _Trial:
         if place in self.known:
             return
         width = self.widths[place]
-        fitted = self._fit_cells(width)
-        shrunk = np.isfinite(width)
+        precision = self._precision(width)
+        fitted = minimise(
+            self.design, self.cells.rates, self.cells.weights,
+            centre=self.centre, precision=precision, start=self.start, tolerance=1e-9,
+        )  # fmt: skip
         self.start = fitted.beta
-        self.known[place] = fitted.evidence(self._precision(width)) if shrunk else -fitted.loss
+        self.known[place] = fitted.evidence(precision) if np.isfinite(width) else -fitted.loss
         if self.known[place] > self.evidence:
             self.peak, self.evidence, self.best = place, self.known[place], fitted.beta
 
     def _precision(self, width: float) -> Array:
         strength = HARDLY_ANY if np.isinf(width) else width**-2
         return np.diag(self.scales**2 * strength)
-
-    def _fit_cells(self, width: float) -> Optimum:
-        return minimise(
-            self.design, self.cells.rates, self.cells.weights,
-            centre=self.centre, precision=self._precision(width), start=self.start, tolerance=1e-9,
-        )  # fmt: skip
 
     def finished(self, levels: Levels, logits: Array) -> LogisticFit:
         """Return the fit on all levels at the chosen width; negative powers of beta are held at 0."""
@@ -288,7 +274,10 @@ class _Trial:
         while self.family == "beta" and (negative := [k for k in free if k > 0 and beta[k] < 0]):
             free.remove(min(negative, key=lambda k: beta[k] * self.scales[k]))
             beta = self._exact(levels, logits, free)
-        intercept, low, high = _as_beta(beta, self.family)
+        intercept = 0.0 if self.family == "temperature" else float(beta[0])
+        low, high = (1.0, 1.0) if self.family == "shift" else (float(beta[-1]), float(beta[-1]))
+        if self.family == "beta":
+            low = float(beta[1])
         width = float(self.widths[self.peak])
         return LogisticFit(intercept, low, high, self.clip, width, float(self.evidence))
 
@@ -308,13 +297,6 @@ class _Trial:
         return beta
 
 
-def _scales(logits: Array, weights: Array, family: Family) -> Array:
-    """Return how much a change of each coefficient by 1 moves the logit: root mean squares."""
-    design = _design(logits, family, range(len(CENTRES[family])))
-    squares = [float(weights @ column**2 / weights.sum()) for column in design.columns]
-    return np.maximum(np.sqrt(squares), SMALLEST_SCALE)
-
-
 def _design(logits: Array, family: Family, free: Sequence[int]) -> Regressors:
     one = np.ones(len(logits))
     if family == "shift":
@@ -325,18 +307,6 @@ def _design(logits: Array, family: Family, free: Sequence[int]) -> Regressors:
         return Regressors((one, logits))
     columns = (one, -np.logaddexp(0.0, -logits), np.logaddexp(0.0, logits))
     return Regressors(tuple(columns[k] for k in free))
-
-
-def _as_beta(beta: Array, family: Family) -> tuple[float, float, float]:
-    """Return intercept and the powers of c and of 1 - c."""
-    numbers = [float(b) for b in beta]
-    if family == "shift":
-        return numbers[0], 1.0, 1.0
-    if family == "temperature":
-        return 0.0, numbers[0], numbers[0]
-    if family == "platt":
-        return numbers[0], numbers[1], numbers[1]
-    return numbers[0], numbers[1], numbers[2]
 
 
 TOLERANCE = 1e-8  # of the gradient, per record
@@ -354,7 +324,6 @@ class Linear:
     scales: tuple[float | None, ...]  # what numbers are divided by; None for categories
 
     def predict(self, rows: Array) -> Array:
-        """Return the logit of each row."""
         total = np.full(len(rows), self.intercept)
         for j, (coefficients, scale) in enumerate(zip(self.columns, self.scales, strict=True)):
             codes, values = _terms(rows[:, j], scale, len(coefficients))
@@ -362,13 +331,11 @@ class Linear:
         return total
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers, ready for JSON."""
         columns = [column.tolist() for column in self.columns]
         return {"intercept": self.intercept, "coefficients": columns, "scales": list(self.scales)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], features: int) -> Linear:
-        """Read back what `to_dict` wrote; what is not a model of this many features is refused."""
         try:
             columns = tuple(np.array(column, dtype=np.float64) for column in stored["coefficients"])
             scales = tuple(None if scale is None else float(scale) for scale in stored["scales"])
@@ -410,12 +377,8 @@ def logistic_regression(rows: Array, outcome: Array, weight: Array, categorical:
         gradient = np.append(pull.sum(), design.T @ pull + beta[1:])
         return float(weight @ (np.logaddexp(0.0, eta) - outcome * eta) + beta[1:] @ beta[1:] / 2), gradient
 
-    options: Any = {
-        "gtol": TOLERANCE * n,
-        "ftol": 0.0,
-        "maxiter": MAX_LINEAR_STEPS,
-        "maxfun": 2 * MAX_LINEAR_STEPS,
-    }
+    steps = {"maxiter": MAX_LINEAR_STEPS, "maxfun": 2 * MAX_LINEAR_STEPS}
+    options: Any = {"gtol": TOLERANCE * n, "ftol": 0.0, **steps}
     beta = minimize(cost, np.zeros(1 + design.shape[1]), jac=True, method="L-BFGS-B", options=options).x
     ends = np.cumsum([1, *(part.shape[1] for part in parts)])
     columns = tuple(beta[start:stop] for start, stop in pairwise(ends))

@@ -32,6 +32,10 @@ class Patch:
     shift: float
     z: float  # before the patch
 
+    def to_dict(self) -> list[float]:
+        """Return the numbers, in the order of files."""
+        return [self.group, self.low, self.high, self.shift, self.z]
+
 
 def applied(logit: Array, members: npt.NDArray[np.bool_], patch: Patch) -> Array:
     """Return the logits after one patch."""
@@ -55,7 +59,8 @@ def patched(
     """
     from scipy.special import expit
 
-    edges = np.concatenate(([0.0], _edges(expit(logit)), [1.0 + 1e-9]))
+    inner = np.unique(np.quantile(expit(logit), np.arange(1, RANGES) / RANGES))
+    edges = np.concatenate(([0.0], inner, [1.0 + 1e-9]))
     fitted = weight * ~held_out
     places = [np.flatnonzero(inside) for inside in members]
     patches: list[Patch] = []
@@ -72,10 +77,6 @@ def patched(
     return patches[:kept]
 
 
-def _edges(score: Array) -> Array:
-    return np.unique(np.quantile(score, np.arange(1, RANGES) / RANGES))
-
-
 def _loss(logit: Array, outcome: Array, weight: Array) -> float:
     total = float(weight.sum())
     return float(weight @ (np.logaddexp(0.0, logit) - outcome * logit)) / total if total > 0 else 0.0
@@ -84,7 +85,6 @@ def _loss(logit: Array, outcome: Array, weight: Array) -> float:
 def _worst(
     score: Array, outcome: Array, weight: Array, places: Sequence[npt.NDArray[np.intp]], edges: Array
 ) -> Patch | None:
-    """Return the patch of the cell with the largest |z|, where one is large enough."""
     cell = np.searchsorted(edges, score, side="right") - 1
     count = len(edges) - 1
     residual, variance = weight * (outcome - score), weight * weight * score * (1.0 - score)

@@ -6,10 +6,10 @@ linear algebra library are started for vectors of a hundred numbers: they cost f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,80 +23,11 @@ LOOSE = 0.1  # how far a step may miss the exact one, far from the minimum
 DAMPED = 1e-10  # added to the Hessian: where a loss is flat, steps would be without end
 LEVEL = 1e-8  # the largest part of a gradient at which the minimum is reached
 
-
-class Point(Protocol):
-    """A loss where it was looked at."""
-
-    @property
-    def value(self) -> float:
-        """The loss."""
-
-    @property
-    def gradient(self) -> Array:
-        """Its gradient."""
-
-    def curved(self, direction: Array) -> Array:
-        """Return the Hessian times a direction."""
-
-    def eased(self, gradient: Array) -> Array:
-        """Return a gradient divided by something like the Hessian, which is cheap to divide by."""
-
-
-def lowest(look: Callable[[Array], Point], start: Array, tolerance: float = LEVEL) -> Array:
-    """Return where a convex loss is least, or as far down as its steps led."""
-    numbers, here = start, look(start)
-    for _ in range(STEPS):
-        if np.abs(here.gradient).max() <= tolerance:
-            break
-        found = _shortened(look, numbers, here, _step(here))
-        if found is None:
-            break
-        numbers, here = found
-    return numbers
-
-
-def _shortened(
-    look: Callable[[Array], Point], numbers: Array, here: Point, step: Array
-) -> tuple[Array, Point] | None:
-    """Return where the longest half, quarter, ... of a step leads down; None if none of them does."""
-    slope = float(here.gradient @ step)
-    if not slope < 0:
-        return None
-    for halving in range(HALVINGS):
-        share = 0.5**halving
-        there = look(numbers + share * step)
-        if there.value <= here.value + 1e-4 * share * slope:
-            return numbers + share * step, there
-    return None
-
-
-def _step(here: Point) -> Array:
-    """Return the Newton step to a precision that grows toward the minimum."""
-    left = -here.gradient
-    eased = here.eased(left)
-    size = first = float(left @ eased)
-    enough = first * min(LOOSE, np.sqrt(max(first, 0.0))) ** 2
-    step, direction = np.zeros_like(left), eased
-    for _ in range(min(PRODUCTS, 2 * len(left))):
-        if size <= enough:
-            break
-        product = here.curved(direction) + DAMPED * direction
-        curvature = float(direction @ product)
-        step = step + size / curvature * direction
-        left = left - size / curvature * product
-        eased = here.eased(left)
-        size, before = float(left @ eased), size
-        direction = eased + size / before * direction
-    return step
-
-
 Family = Literal["temperature", "vector", "dirichlet"]
 SMALLEST = 1e-12  # probabilities are held above it before the logarithm
 PRODUCT = 2**18  # multiplications up to which no threads are started for a product of matrices
-FLAT, LEAST = (
-    1e-9,
-    1e-12,
-)  # of the largest curvature, and in all: what bends less counts as if it bent so much
+FLAT = 1e-9  # of the largest curvature,
+LEAST = 1e-12  # and in all: what bends less counts as if it bent so much
 SHORTEST = 256  # records of a block
 
 
@@ -107,6 +38,41 @@ class SoftmaxFit:
     matrix: Array
     intercepts: Array
     penalty: float
+
+
+def softmax_path(
+    table: Array,
+    labels: npt.NDArray[np.int64],
+    weights: Array,
+    family: Family,
+    penalties: Sequence[float],
+    tolerance: float = LEVEL,
+) -> Iterator[SoftmaxFit]:
+    """Fit one family under each penalty in turn, from no change, and then from the fit before."""
+    blocks = blocks_of(table, labels, weights)
+    numbers: Array | None = None
+    for penalty in penalties:
+        problem = SoftmaxProblem(blocks, family, penalty)
+        numbers = problem.lowest(problem.start() if numbers is None else numbers, tolerance)
+        yield SoftmaxFit(*problem.matrix(numbers), penalty)
+
+
+def softmax_fit(
+    table: Array, labels: npt.NDArray[np.int64], weights: Array, family: Family, penalty: float
+) -> SoftmaxFit:
+    return next(softmax_path(table, labels, weights, family, [penalty]))
+
+
+def softmax_rates(table: Array, matrix: Array, intercepts: Array) -> Array:
+    """Return the probabilities that a fit gives to rows of other ones."""
+    eta = np.log(np.maximum(table, SMALLEST)) @ matrix.T + intercepts
+    return np.asarray(np.exp(log_softmax(eta.T)).T)
+
+
+def log_softmax(eta: Array) -> Array:
+    """Return the logarithm of the softmax of each column."""
+    shifted = eta - eta.max(axis=0)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +94,7 @@ def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tu
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Mean penalised log loss of one family, as a function of its free numbers."""
+    """Mean penalized log loss of one family, as a function of its free numbers."""
 
     blocks: tuple[ClassBlock, ...]
     family: Family
@@ -136,22 +102,18 @@ class SoftmaxProblem:
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
         return len(self.blocks[0].logs)
 
     def start(self) -> Array:
-        """Return the numbers of no change."""
         return self.numbers(np.eye(self.classes), np.zeros(self.classes))
 
     def numbers(self, matrix: Array, intercepts: Array) -> Array:
-        """Return the free numbers of a matrix and intercepts."""
         if self.family == "temperature":
             return np.array([np.trace(matrix) / len(matrix)])
         scales = np.diag(matrix) if self.family == "vector" else matrix.ravel()
         return np.concatenate([scales, intercepts])
 
     def matrix(self, numbers: Array) -> tuple[Array, Array]:
-        """Return M and b."""
         k = self.classes
         if self.family == "temperature":
             return np.eye(k) * numbers[0], np.zeros(k)
@@ -160,7 +122,6 @@ class SoftmaxProblem:
         return numbers[: k * k].reshape(k, k), numbers[k * k :]
 
     def logits(self, numbers: Array, logs: Array) -> Array:
-        """Return M ln p + b."""
         k = len(logs)
         if self.family == "temperature":
             return np.asarray(numbers[0] * logs)
@@ -185,7 +146,6 @@ class SoftmaxProblem:
         return from_one
 
     def look(self, numbers: Array) -> SoftmaxPoint:
-        """Return the loss at some numbers, with its derivatives."""
         away = self.away(numbers)
         value, gradient, rates = self.penalty / 2 * float(away @ away), self.penalty * away, []
         for block in self.blocks:
@@ -197,6 +157,25 @@ class SoftmaxProblem:
             surplus[places] -= block.shares
             gradient = gradient + self.back(surplus, block.logs)
         return SoftmaxPoint(self, value, gradient, rates)
+
+    def lowest(self, numbers: Array, tolerance: float = LEVEL) -> Array:
+        """Return where the loss is least, or as far down as halved Newton steps led."""
+        here = self.look(numbers)
+        for _ in range(STEPS):
+            if np.abs(here.gradient).max() <= tolerance:
+                break
+            step = here.newton_step()
+            slope = float(here.gradient @ step)
+            if not slope < 0:
+                break
+            for share in 0.5 ** np.arange(HALVINGS):
+                there = self.look(numbers + share * step)
+                if there.value <= here.value + 1e-4 * share * slope:
+                    break
+            else:
+                break
+            numbers, here = numbers + share * step, there
+        return numbers
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
@@ -216,6 +195,25 @@ class SoftmaxPoint:
     value: float
     gradient: Array
     rates: list[Array]
+
+    def newton_step(self) -> Array:
+        """Return the Newton step to a precision that grows toward the minimum."""
+        left = -self.gradient
+        eased = self.eased(left)
+        size = first = float(left @ eased)
+        enough = first * min(LOOSE, np.sqrt(max(first, 0.0))) ** 2
+        step, direction = np.zeros_like(left), eased
+        for _ in range(min(PRODUCTS, 2 * len(left))):
+            if size <= enough:
+                break
+            product = self.curved(direction) + DAMPED * direction
+            curvature = float(direction @ product)
+            step = step + size / curvature * direction
+            left = left - size / curvature * product
+            eased = self.eased(left)
+            size, before = float(left @ eased), size
+            direction = eased + size / before * direction
+        return step
 
     def curved(self, direction: Array) -> Array:
         """Return the Hessian times a direction."""
@@ -242,7 +240,6 @@ class SoftmaxPoint:
 
     @cached_property
     def _diagonal(self) -> Array:
-        """Of the Hessian."""
         total = np.zeros(len(self.gradient))
         for block, rates in zip(self.problem.blocks, self.rates, strict=True):
             alone = rates * (1 - rates) * block.shares
@@ -260,39 +257,3 @@ class SoftmaxPoint:
             weighted = rates * block.shares
             total += np.diag(weighted.sum(axis=1)) - weighted @ rates.T
         return np.linalg.eigh(total)
-
-
-def log_softmax(eta: Array) -> Array:
-    """Return the logarithm of the softmax of each column."""
-    shifted = eta - eta.max(axis=0)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
-
-
-def softmax_path(
-    table: Array,
-    labels: npt.NDArray[np.int64],
-    weights: Array,
-    family: Family,
-    penalties: Sequence[float],
-    tolerance: float = LEVEL,
-) -> Iterator[SoftmaxFit]:
-    """Fit one family under each penalty in turn, from no change, and then from the fit before."""
-    blocks = blocks_of(table, labels, weights)
-    numbers: Array | None = None
-    for penalty in penalties:
-        problem = SoftmaxProblem(blocks, family, penalty)
-        numbers = lowest(problem.look, problem.start() if numbers is None else numbers, tolerance)
-        yield SoftmaxFit(*problem.matrix(numbers), penalty)
-
-
-def softmax_fit(
-    table: Array, labels: npt.NDArray[np.int64], weights: Array, family: Family, penalty: float
-) -> SoftmaxFit:
-    """Fit one family under one penalty."""
-    return next(softmax_path(table, labels, weights, family, [penalty]))
-
-
-def softmax_rates(table: Array, matrix: Array, intercepts: Array) -> Array:
-    """Return the probabilities that a fit gives to rows of other ones."""
-    eta = np.log(np.maximum(table, SMALLEST)) @ matrix.T + intercepts
-    return np.asarray(np.exp(log_softmax(eta.T)).T)

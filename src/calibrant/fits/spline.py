@@ -1,9 +1,9 @@
-"""A penalised spline in the logit, shrunk to the identity: logit q = l + delta(l).
+"""A penalized spline in the logit, shrunk to the identity: logit q = l + delta(l).
 
 delta is linear between knots (tents, so that the map exports exactly) and constant outside them. Its prior
 has two widths, one of level and slope and one of bending, both chosen by the evidence; level 0 and no bending
 are the identity. Coefficients are in the prior's own units (level, slope and bends, each divided by its
-width): there the curvature of the penalised loss is at least 1 in every direction, so that the evidence keeps
+width): there the curvature of the penalized loss is at least 1 in every direction, so that the evidence keeps
 its digits however stiff the bends are.
 """
 
@@ -26,7 +26,7 @@ KNOTS = 32
 CLOSEST = 1e-3  # knots nearer to each other than that are one
 FEWEST = 4  # knots; a spline on fewer is a straight line
 STARTS = ((-8, -6), (-2, -4), (0, 0), (-4, 2))  # (2 ln tau, 2 ln kappa); the best of them is climbed from
-TAU_RANGE, KAPPA_RANGE = (-14, 4), (-14, 8)
+TAU_RANGE, KAPPA_RANGE = range(-14, 5), range(-14, 9)
 TIED = 1e-6  # evidence by which widths do not differ: the narrower one is taken, not what rounding prefers
 
 
@@ -77,14 +77,12 @@ class _Tents:
         return cls(logits, left, share, np.eye(len(knots)))
 
     def predictor(self, beta: Array) -> Array:
-        """Return l + delta(l)."""
         shifts = self.basis @ beta
         return np.asarray(
             self.logits + (1.0 - self.share) * shifts[self.left] + self.share * shifts[self.left + 1]
         )
 
     def gradient(self, surplus: Array) -> Array:
-        """Return the product of each coefficient's curve with the surplus."""
         return np.asarray(self.under(surplus) @ self.basis)
 
     def under(self, surplus: Array) -> Array:
@@ -93,7 +91,7 @@ class _Tents:
         return self._summed(surplus - right, self.left) + self._summed(right, self.left + 1)
 
     def curvature(self, spread: Array) -> Array:
-        """Return the products of all pairs of curves; of the tents, only neighbours overlap."""
+        """Return the products of all pairs of curves; of the tents, only neighbors overlap."""
         right = self.share * spread
         mixed = (1.0 - self.share) * right
         both = self._summed(mixed, self.left)
@@ -133,7 +131,9 @@ class _Trial:
         weights = self.cells.weights / self.cells.total
         mean = float(weights @ self.places)
         spread = float(np.sqrt(weights @ (self.places - mean) ** 2))
-        level = _level_root((self.knots - mean) / spread, self._knot_weights)
+        basis = np.column_stack([np.ones(len(self.knots)), (self.knots - mean) / spread])
+        weighted = basis * self._knot_weights[:, None]
+        level = np.linalg.solve(weighted.T @ basis, weighted.T)  # projects shifts on level and slope
         return np.linalg.inv(np.vstack([level, _bend_root(self.knots) * spread**1.5]))
 
     def at(self, tau: int, kappa: int) -> float:
@@ -165,17 +165,14 @@ class _Trial:
         """
         self.peak = self._best(starts)
         for step in (2, 1):
-            self.peak = self._climbed(*self.peak, step)
+            while True:
+                tau, kappa = self.peak
+                around = [(tau + i, kappa + j) for i in (-step, 0, step) for j in (-step, 0, step)]
+                best = self._best([(t, k) for t, k in around if t in TAU_RANGE and k in KAPPA_RANGE])
+                if self.at(*best) <= self.at(*self.peak) + TIED:
+                    break
+                self.peak = best
         self.evidence = self.at(*self.peak)
-
-    def _climbed(self, tau: int, kappa: int, step: int) -> tuple[int, int]:
-        around = (-step, 0, step)
-        while True:
-            steps = [(tau + i, kappa + j) for i in around for j in around]
-            best = self._best([(t, k) for t, k in steps if _within(t, TAU_RANGE) and _within(k, KAPPA_RANGE)])
-            if self.at(*best) <= self.at(tau, kappa) + TIED:
-                return tau, kappa
-            tau, kappa = best
 
     def _best(self, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """Return the pair of widths with the largest evidence; of those that tie, the narrowest."""
@@ -189,19 +186,8 @@ class _Trial:
         start = self.known[self.peak][1]
         shifts = self._curves @ (self._fitted(*self.peak, start).beta * self._widths(*self.peak))
         rising = isotonic_regression(self.knots + shifts, weights=self._knot_weights + 1e-9).x
-        tau, kappa = self.peak
-        return SplineFit(
-            self.knots,
-            rising - self.knots,
-            self.clip,
-            float(np.exp(tau / 2)),
-            float(np.exp(kappa / 2)),
-            self.evidence,
-        )
-
-
-def _within(place: int, limits: tuple[int, int]) -> bool:
-    return limits[0] <= place <= limits[1]
+        level, bend = (float(np.exp(one / 2)) for one in self.peak)
+        return SplineFit(self.knots, rising - self.knots, self.clip, level, bend, self.evidence)
 
 
 def _spread_knots(places: Array, weights: Array, count: int) -> Array:
@@ -233,13 +219,6 @@ def _thinned(ascending: Array) -> Array:
     return np.array(kept)
 
 
-def _level_root(place: Array, weights: Array) -> Array:
-    """Return G, which projects the shifts at the knots on level and slope."""
-    basis = np.column_stack([np.ones(len(place)), place])
-    weighted = basis * weights[:, None]
-    return np.asarray(np.linalg.solve(weighted.T @ basis, weighted.T))
-
-
 def _bend_root(knots: Array) -> Array:
     """Return D: |D b|^2 integrates the squared second derivative of what shifts b at the knots suggest."""
     gaps = np.diff(knots)
@@ -266,25 +245,18 @@ def curvature_pvalue(levels: Levels) -> float:
     """
     from scipy.special import gammaincc
 
-    spread = np.sqrt(np.maximum(levels.values * (1.0 - levels.values), LEAST))
-    root = np.sqrt(levels.weights)
-    residuals = root * (levels.rates - levels.values) / spread
-    statistic = _explained(residuals, (root * spread)[:, None] * _powers(levels))
-    return float(gammaincc(TERMS / 2, statistic / 2))
-
-
-def _powers(levels: Levels) -> Array:
-    """Return the powers of the logit, a column each, of its distance from the mean in standard deviations."""
     place = logit(levels.values, CLIP)
     place = place - np.average(place, weights=levels.weights)
     scale = float(np.sqrt(np.average(place**2, weights=levels.weights)))
-    return np.asarray((place / max(scale, LEAST))[:, None] ** np.arange(TERMS))
-
-
-def _explained(residuals: Array, columns: Array) -> float:
-    """Return the sum of squares that columns explain; products of columns would lose half the digits."""
+    powers = (place / max(scale, LEAST))[:, None] ** np.arange(TERMS)
+    spread = np.sqrt(np.maximum(levels.values * (1.0 - levels.values), LEAST))
+    root = np.sqrt(levels.weights)
+    columns = (root * spread)[:, None] * powers
+    # the sum of squares that the columns explain; products of columns would lose half the digits
     sizes = np.linalg.norm(columns, axis=0)
     orthogonal, corner = np.linalg.qr(columns / np.where(sizes > 0, sizes, 1.0))
     directions, lengths, _ = np.linalg.svd(corner)
     seen = directions[:, : len(lengths)][:, lengths > DISTINCT * lengths[0]]
-    return float(np.sum((seen.T @ (orthogonal.T @ residuals)) ** 2))
+    residuals = root * (levels.rates - levels.values) / spread
+    statistic = float(np.sum((seen.T @ (orthogonal.T @ residuals)) ** 2))
+    return float(gammaincc(TERMS / 2, statistic / 2))

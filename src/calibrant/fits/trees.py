@@ -6,8 +6,7 @@ cross-fitting asks for, none where they gain too little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,52 +17,37 @@ from calibrant.fits.forest import WORTH_THREADS, Forest, Grower, Node, Tree, Tre
 from calibrant.results import Array
 
 
-def boosted_logits(
-    rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams, by: Grower | None = None
-) -> Forest:
-    """Return trees that add to the logits `start` so that the logistic loss falls; outcomes may be shares."""
-    if (by or grower()) == "lightgbm":
-        return grown_by_lightgbm(rows, outcome, weight, growth, "cross_entropy", start)
-    return newton_rounds(rows, outcome, start, weight, growth)
-
-
 class GrowingLogits:
-    """Trees of `boosted_logits` a few at a time: each call goes on where the last one ended."""
+    """Trees that add to the logits `start` so that the logistic loss falls; outcomes may be shares.
 
-    def __init__(self, rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams) -> None:
+    Each call of `grow` goes on where the last one ended.
+    """
+
+    def __init__(
+        self, rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams,
+        by: Grower | None = None,
+    ) -> None:  # fmt: skip
         self._data = rows, outcome, weight
-        self._logit, self._growth, self._done = start.copy(), growth, 0
-        self._booster: Any = None
+        self._logit, self._growth = start.copy(), growth
+        self._booster = None
+        if (by or grower()) == "lightgbm":
+            self._booster = _Booster(rows, outcome, weight, growth, "cross_entropy", start)
 
     def grow(self, count: int) -> Forest:
         """Return `count` further trees; fewer where nothing is left to split."""
-        if grower() == "lightgbm":
-            return self._grown_by_lightgbm(count)
-        some = replace(self._growth, trees=count)
+        if self._booster is not None:
+            return self._booster.grow(count)
         rows, outcome, weight = self._data
-        grown = newton_rounds(rows, outcome, self._logit, weight, some)
+        grown = newton_rounds(rows, outcome, self._logit, weight, replace(self._growth, trees=count))
         self._logit += grown.predict(rows)
         return grown
 
-    def _grown_by_lightgbm(self, count: int) -> Forest:
-        """Continue one booster: it knows the logits of its records without walking down the trees again."""
-        import lightgbm
 
-        rows, outcome, weight = self._data
-        if self._booster is None:
-            settings = lightgbm_settings(len(rows), self._growth, "cross_entropy")
-            categories = list(self._growth.categorical)
-            data = lightgbm.Dataset(
-                rows, outcome, weight=weight, init_score=self._logit, categorical_feature=categories,
-                params=settings,
-            )  # fmt: skip
-            self._booster = lightgbm.Booster(settings, data)
-        for _ in range(count):
-            if self._booster.update():
-                break
-        trees = self._booster.dump_model(start_iteration=self._done, num_iteration=count)["tree_info"]
-        self._done += count
-        return Forest(tuple(tree_of_lightgbm(info["tree_structure"]) for info in trees))
+def boosted_logits(
+    rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams, by: Grower | None = None
+) -> Forest:
+    """Grow all trees at once."""
+    return GrowingLogits(rows, outcome, start, weight, growth, by).grow(growth.trees)
 
 
 def boosted_means(
@@ -71,7 +55,7 @@ def boosted_means(
 ) -> Forest:
     """Return trees that add up to the mean of a target given the rows."""
     if (by or grower()) == "lightgbm":
-        return grown_by_lightgbm(rows, target, weight, growth, "regression", None)
+        return _Booster(rows, target, weight, growth, "regression").grow(growth.trees)
     return grown_by_scikit_learn(rows, target, weight, growth)
 
 
@@ -97,10 +81,9 @@ def boosted(
     fold: npt.NDArray[np.int64],
     growth: TreeParams,
     *,
-    errors: float = 1.0,
     held_out: Sequence[int] | None = None,
 ) -> Boosted:
-    """Grow trees on all records; keep them only if the held-out gain exceeds `errors` standard errors.
+    """Grow trees on all records; keep them only if the held-out gain exceeds one standard error.
 
     `held_out` are the folds on which the number of trees is judged, by default each in turn.
     """
@@ -114,10 +97,9 @@ def boosted(
     gains = before - losses[:, stage]
     gain = float(share @ gains)
     error = float(np.sqrt(share @ (gains - gain) ** 2 / judged.sum()))
-    trees = STAGE * (stage + 1)
-    if gain <= errors * error:
-        return Boosted(Forest(()), gain, error, trees)
-    forest = boosted_logits(rows, outcome, start, weight, replace(growth, trees=trees))
+    trees, forest = STAGE * (stage + 1), Forest(())
+    if gain > error:
+        forest = boosted_logits(rows, outcome, start, weight, replace(growth, trees=trees))
     return Boosted(forest, gain, error, trees)
 
 
@@ -156,35 +138,42 @@ def _held_out(
     return np.hstack(stretches)
 
 
-def grown_by_lightgbm(
-    rows: Array, target: Array, weight: Array, growth: TreeParams, objective: str, start: Array | None
-) -> Forest:
-    import lightgbm
+class _Booster:
+    """LightGBM, a few trees at a time: it knows the logits of its records without walking down the trees."""
 
-    settings = lightgbm_settings(len(rows), growth, objective)
-    shown = lightgbm.Dataset(
-        rows, target, weight=weight, init_score=start, categorical_feature=list(growth.categorical)
-    )
-    booster = lightgbm.train(settings, shown, num_boost_round=growth.trees)
-    trees = [tree_of_lightgbm(info["tree_structure"]) for info in booster.dump_model()["tree_info"]]
-    return Forest(tuple(trees))
+    def __init__(
+        self, rows: Array, target: Array, weight: Array, growth: TreeParams, objective: str,
+        start: Array | None = None,
+    ) -> None:  # fmt: skip
+        import lightgbm
 
+        settings = {
+            "objective": objective,
+            "learning_rate": growth.learning_rate,
+            "num_leaves": growth.leaves,
+            "min_child_samples": growth.smallest_leaf,
+            "lambda_l2": growth.ridge,
+            "boost_from_average": False,
+            "verbosity": -1,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1 if len(rows) < WORTH_THREADS else 0,
+            "seed": growth.seed,
+            "extra_trees": growth.scattered,
+        }
+        data = lightgbm.Dataset(
+            rows, target, weight=weight, init_score=start, categorical_feature=list(growth.categorical),
+            params=settings,
+        )  # fmt: skip
+        self._booster, self._done = lightgbm.Booster(settings, data), 0
 
-def lightgbm_settings(records: int, growth: TreeParams, objective: str) -> dict[str, Any]:
-    return {
-        "objective": objective,
-        "learning_rate": growth.learning_rate,
-        "num_leaves": growth.leaves,
-        "min_child_samples": growth.smallest_leaf,
-        "lambda_l2": growth.ridge,
-        "boost_from_average": False,
-        "verbosity": -1,
-        "deterministic": True,
-        "force_row_wise": True,
-        "num_threads": 1 if records < WORTH_THREADS else 0,
-        "seed": growth.seed,
-        "extra_trees": growth.scattered,
-    }
+    def grow(self, count: int) -> Forest:
+        for _ in range(count):
+            if self._booster.update():
+                break
+        trees = self._booster.dump_model(start_iteration=self._done, num_iteration=count)["tree_info"]
+        self._done += count
+        return Forest(tuple(tree_of_lightgbm(info["tree_structure"]) for info in trees))
 
 
 def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
@@ -195,6 +184,9 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
     """
     table: list[Node | None] = []
 
+    def count(item: dict[str, Any]) -> int:
+        return int(item.get("internal_count", item.get("leaf_count", 0)))
+
     def place(item: dict[str, Any]) -> int:
         at = len(table)
         table.append(None)
@@ -202,24 +194,18 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
             table[at] = Node.leaf(float(item["leaf_value"]))
             return at
         left, right = place(item["left_child"]), place(item["right_child"])
+        missing_left, threshold, codes = False, 0.0, None
         if item["decision_type"] == "==":
             codes = tuple(sorted(int(code) for code in str(item["threshold"]).split("||")))
-            table[at] = Node(item["split_feature"], left, right, False, 0.0, codes, 0.0)
-            return at
-        missing_left = item["default_left"]
-        if item["missing_type"] != "NaN":
-            missing_left = _count(item["left_child"]) >= _count(item["right_child"])
-        threshold = float(item["threshold"])
-        table[at] = Node(item["split_feature"], left, right, missing_left, threshold, None, 0.0)
+        else:
+            missing_left, threshold = item["default_left"], float(item["threshold"])
+            if item["missing_type"] != "NaN":
+                missing_left = count(item["left_child"]) >= count(item["right_child"])
+        table[at] = Node(item["split_feature"], left, right, missing_left, threshold, codes, 0.0)
         return at
 
     place(root)
     return tuple(node for node in table if node is not None)
-
-
-def _count(item: dict[str, Any]) -> int:
-    count: int = item.get("internal_count", item.get("leaf_count", 0))
-    return count
 
 
 MOST_CODES = 255  # categories that scikit-learn takes; rarer ones count as missing
@@ -233,54 +219,47 @@ def newton_rounds(rows: Array, outcome: Array, start: Array, weight: Array, grow
 
     logit, trees = start, list[Tree]()
     while len(trees) < growth.trees:
-        count = min(NEWTON_ROUND, growth.trees - len(trees))
         q = expit(logit)
         h = np.maximum(q * (1.0 - q), LEAST_VARIANCE)
         # half the ridge: it is compared with sums of weight * h here as there, but the steps are fewer
-        grown = grown_by_scikit_learn(rows, (outcome - q) / h, weight * h, growth, count, growth.ridge / 2.0)
+        round_ = replace(growth, trees=min(NEWTON_ROUND, growth.trees - len(trees)), ridge=growth.ridge / 2.0)
+        grown = grown_by_scikit_learn(rows, (outcome - q) / h, weight * h, round_)
         trees += grown.trees
         logit = logit + grown.predict(rows)
     return Forest(tuple(trees))
 
 
-def grown_by_scikit_learn(
-    rows: Array,
-    target: Array,
-    weight: Array,
-    growth: TreeParams,
-    trees: int | None = None,
-    ridge: float = 0.0,
-) -> Forest:
+def grown_by_scikit_learn(rows: Array, target: Array, weight: Array, growth: TreeParams) -> Forest:
     from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
 
     kept, columns = _few_codes(rows, growth.categorical)
     model = HistGradientBoostingRegressor(
-        max_iter=trees or growth.trees,
+        max_iter=growth.trees,
         learning_rate=growth.learning_rate,
         max_leaf_nodes=growth.leaves,
         min_samples_leaf=growth.smallest_leaf,
-        l2_regularization=ridge or growth.ridge,
+        l2_regularization=growth.ridge,
         categorical_features=list(columns) or None,
         early_stopping=False,
         max_features=0.5 if growth.scattered else 1.0,
         random_state=growth.seed,
     )
-    with _few_threads(len(rows)):
+    with threadpool_limits(1 if len(rows) < WORTH_THREADS else None, "openmp"):
         model.fit(kept, target, sample_weight=weight)
-    where, codes = _columns_inside(model, rows.shape[1], columns)
-    grown = [_from_scikit_learn(stage[0], where, codes) for stage in model._predictors]
+    where, codes = list(range(rows.shape[1])), dict[int, list[int]]()
+    if columns:  # scikit-learn puts categorical columns first, and renumbers the codes that it has seen
+        where = [*columns, *(j for j in where if j not in set(columns))]
+        seen = model._preprocessor.named_transformers_["encoder"].categories_
+        known = [[int(code) for code in column if not np.isnan(code)] for column in seen]
+        codes = dict(zip(columns, known, strict=True))
     base = float(np.ravel(model._baseline_prediction)[0])
-    first = tuple(
-        Node.leaf(node.value + base) if node.feature < 0 else node for node in (grown[0] if grown else ())
-    )
-    return Forest((first, *grown[1:]))
-
-
-def _few_threads(records: int) -> AbstractContextManager[Any]:
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1 if records < WORTH_THREADS else None, "openmp")
-    return limits
+    trees = []
+    for k, (predictor,) in enumerate(model._predictors):
+        bits = predictor.raw_left_cat_bitsets
+        nodes = [_node_of(node, where, codes, bits, 0.0 if k else base) for node in predictor.nodes]
+        trees.append(tuple(nodes))
+    return Forest(tuple(trees))
 
 
 def _few_codes(rows: Array, categorical: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
@@ -297,38 +276,15 @@ def _few_codes(rows: Array, categorical: Sequence[int]) -> tuple[Array, tuple[in
     return kept, tuple(columns)
 
 
-def _columns_inside(
-    model: Any, width: int, categorical: Sequence[int]
-) -> tuple[list[int], dict[int, list[int]]]:
-    """Return which column each feature of the fitted model is, and the codes behind its categories.
-
-    scikit-learn puts categorical columns first, and renumbers the codes that it has seen.
-    """
-    if not categorical:
-        return list(range(width)), {}
-    where = [*categorical, *(j for j in range(width) if j not in set(categorical))]
-    seen = model._preprocessor.named_transformers_["encoder"].categories_
-    known = [[int(code) for code in column if not np.isnan(code)] for column in seen]
-    return where, dict(zip(categorical, known, strict=True))
-
-
-def _from_scikit_learn(predictor: Any, where: list[int], codes: dict[int, list[int]]) -> Tree:
-    bits = predictor.raw_left_cat_bitsets
-    read: Callable[[Any], Node] = lambda node: _node_of(node, where, codes, bits)  # noqa: E731
-    return tuple(read(node) for node in predictor.nodes)
-
-
-def _node_of(node: Any, where: list[int], codes: dict[int, list[int]], bits: Any) -> Node:
+def _node_of(node: Any, where: list[int], codes: dict[int, list[int]], bits: Any, base: float) -> Node:
     """Read one node; a category that the fit has not seen goes where missing goes."""
     if node["is_leaf"]:
-        return Node.leaf(float(node["value"]))
+        return Node.leaf(float(node["value"]) + base)
     feature, missing_left = where[int(node["feature_idx"])], bool(node["missing_go_to_left"])
     left_codes = None
     if node["is_categorical"]:
-        words = bits[node["bitset_idx"]]
-        known = codes[feature]
-        inside = [k for k in range(len(known)) if (int(words[k // 32]) >> (k % 32)) & 1]
-        left = {known[k] for k in inside}
+        words, known = bits[node["bitset_idx"]], codes[feature]
+        left = {code for k, code in enumerate(known) if (int(words[k // 32]) >> (k % 32)) & 1}
         if missing_left:
             left |= set(range(max(known) + 1)) - set(known)
         left_codes = tuple(sorted(left))

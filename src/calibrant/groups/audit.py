@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.clusters import Clusters
 from calibrant.columns import Column, cluster_labels, code_columns, named_columns
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
@@ -21,10 +21,7 @@ from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
 from calibrant.groups.family import FamilyNull, TestFamily
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
-    FRUITLESS,
-    Batch,
     Lists,
-    Masks,
     as_masks,
     combinations,
     everyone,
@@ -41,6 +38,7 @@ from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidR
 NullName = Literal["auto", "exact", "signs"]
 MAX_SKEWNESS = 0.4  # of a group's sum: beyond it random signs reject too often
 MUCH = 500_000  # records times subpopulations wanted, from which compiling repays
+FRUITLESS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
 
 def audit(
@@ -98,7 +96,9 @@ def audit(
         if calibrated: sum W^2 S (1 - S), the largest weight being 1. Where predictions are near 0 or 1, one
         event in a small group is many deviations; a `min_variance` of 5 keeps it from hiding others.
     draws, seed
-        Simulated data sets for the p-values, all subpopulations seeing the same ones; 0 for none.
+        Simulated data sets for the p-values, all subpopulations seeing the same ones; 0 for none. Where other
+        draws could change which groups are wrong there are more, up to 100 times as many (10 times for large
+        data); groups that are still too close to 5% are reported as undecided.
     statistic
         "kuiper" for multi-calibration: residuals that add up over some interval of predictions. "mean" for
         multi-accuracy: the mean residual of each group, which is never more than its Kuiper statistic.
@@ -129,7 +129,7 @@ def audit(
     >>> round(mean.worst.gap, 3)
     0.725
     """
-    given_rows = resolve_inputs(
+    given = resolve_inputs(
         y_true,
         y_prob,
         sample_weight,
@@ -140,51 +140,52 @@ def audit(
         covariates=covariates,
         clusters=clusters,
     )
-    groups, covariates = given_rows.extra["groups"], given_rows.extra["covariates"]
+    groups, covariates = given.extra["groups"], given.extra["covariates"]
     whole_numbers(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     whole_numbers(0, draws=draws)
     finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     if hasattr(type(y_true), "strata"):  # a Sketch, which a higher package defines
-        refuse_beside_a_sketch(y_prob, sample_weight, pos_label, covariates, nominal, variant)
-        _refuse_signs_of_sketch(clusters, null)
+        refuse_beside_a_sketch(y_prob, sample_weight, pos_label, covariates, nominal, variant, clusters, null)
         family, cells = strata_family(
             y_true.strata().scaled(), groups, depth=depth, limit=limit, min_size=min_size,
             min_variance=min_variance, statistic=statistic, draws=draws, seed=seed, progress=progress,
         )  # fmt: skip
-        return _result(family, kind, draws, seed, None, cells)
+        return _result(family, kind, seed, None, cells)
     _check_choice(groups, covariates, nominal)
-    null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
-    rows = _rows(given_rows, missing, kind, pos_label)
+    rows = _rows(given, missing, kind, pos_label)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
-        sorting = pool.submit(_sorted, rows)
-        given = _Given.of(groups, rows)
+        sorting = pool.submit(lambda: rows if isinstance(rows, Records) else Records.of(rows))
+        masks = {} if groups is None else as_masks(groups, rows.length, rows.labels)
+        columns = _coded(groups, rows, "groups") if masks is None else []
         split = [] if covariates is None else _coded(covariates, rows, "covariates", nominal)
-    known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
+    known = [*(masks or {}).values(), *(column.codes for column in columns + split)]
     records = sorting.result().break_ties(known)
     kind.check_predictions(records)
-    joint = _clusters(given_rows, rows, records, null, kind)
-    simulator = FamilyNull.simulate(records, kind, draws, null_rng, joint) if draws else None
+    joint = _clusters(given, rows, records, null, kind)
     if joint is not None:
         min_size = max(min_size, _size_for_signs(records))
     terms = kind.terms(records.prediction, records.outcome, records.weight)
     own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
-    family = TestFamily(records, terms, simulator, min_size, min_variance, progress, own)
-    family.clusters = None if joint is None or joint.all_single else joint
-    offered = 1 + given.offered(depth)
-    family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
-    family.take_all(chain([everyone(len(records))], given.batches(records, depth)), 1 + limit, offered)
-    if split:
-        _fill_from_paths(family, [c.take(records.rows) for c in split], subpopulations, path_rng)
-    return _result(family, kind, draws, seed, _backend(groups, covariates))
+    columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
+    offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
+    null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
+    null_rng = np.random.default_rng(null_seed)
 
+    def run(count: int, progress: Progress | None = None) -> TestFamily:
+        simulator = FamilyNull.simulate(records, kind, count, null_rng, joint) if count else None
+        family = TestFamily(records, terms, simulator, min_size, min_variance, progress, own)
+        family.clusters = None if joint is None or joint.all_single else joint
+        family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
+        named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
+        family.take_all(chain([everyone(len(records))], named), 1 + limit, offered)
+        if split:
+            _fill_from_paths(family, split, subpopulations, np.random.default_rng(path_seed))
+        return family
 
-def _refuse_signs_of_sketch(clusters: Any, null: NullName) -> None:
-    if clusters is not None or null == "signs":
-        subject = 'null="signs"' if clusters is None else "clusters"
-        raise InvalidInputError(
-            sentence(subject, "must come with single rows", "got a sketch", "pass the rows themselves")
-        )
+    family = run(draws, progress)
+    family.draw_until_decided(run, draws)
+    return _result(family, kind, seed, _backend(groups, covariates))
 
 
 def _clusters(
@@ -209,7 +210,7 @@ def _clusters(
     dependent = found is not None and not found.all_single
     if null == "exact" and kind.real:
         hint = 'null="signs", or "auto"'
-        raise InvalidInputError(sentence('null="exact"', "must come with outcomes of 0 or 1", hint=hint))
+        raise InvalidInputError('null="exact"', "must come with outcomes of 0 or 1", hint=hint)
     if null == "exact" or not (null == "signs" or dependent or follows or kind.real):
         return None
     found = Clusters.of_single_records(len(records)) if found is None else found
@@ -235,12 +236,10 @@ def _size_for_signs(records: Records) -> int:
 def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str]) -> None:
     if groups is None and covariates is None:
         hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
-        raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
+        raise InvalidInputError("groups or covariates", "must be given", "got neither", hint)
     if covariates is None and len(nominal):
-        hint = "the values of groups= have no order anyway"
-        raise InvalidInputError(
-            sentence("nominal", "must name columns of covariates", f"got {nominal!r} and no covariates", hint)
-        )
+        hint, got = "the values of groups= have no order anyway", f"got {nominal!r} and no covariates"
+        raise InvalidInputError("nominal", "must name columns of covariates", got, hint)
 
 
 def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> ValidRows | Records:
@@ -248,19 +247,14 @@ def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> Val
     y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
     if not isinstance(y_true, Forecasts):
         if y_prob is None:
-            raise InvalidInputError(sentence("y_prob", "must be given", "got None"))
-        of_kind: OutcomeKind = "real" if kind.real else "plain"
-        return check_records(y_true, y_prob, sample_weight, missing, kind=of_kind, pos_label=pos_label)
+            raise InvalidInputError("y_prob", "must be given", "got None")
+        outcomes: OutcomeKind = "real" if kind.real else "plain"
+        return check_records(y_true, y_prob, sample_weight, missing, kind=outcomes, pos_label=pos_label)
     if y_prob is not None or sample_weight is not None or pos_label is not None:
-        hint = "pass them alone"
-        raise InvalidInputError(sentence("Forecasts", "hold predictions and weights already", hint=hint))
+        raise InvalidInputError("Forecasts", "hold predictions and weights already", hint="pass them alone")
     if not kind.real and not y_true.binary:
-        raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got fractions", LABEL_HINTS["plain"]))
+        raise InvalidInputError("outcomes", "must be 0 or 1", "got fractions", LABEL_HINTS["plain"])
     return y_true.records
-
-
-def _sorted(rows: ValidRows | Records) -> Records:
-    return rows if isinstance(rows, Records) else Records.of(rows)
 
 
 def _coded(
@@ -268,31 +262,6 @@ def _coded(
 ) -> list[Column]:
     coded = code_columns(columns, rows.length, argument, nominal, rows.labels)
     return coded if rows.rows is None else [column.drop_unused_labels(rows.rows) for column in coded]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Given:
-    """The groups that the user names: masks, or columns."""
-
-    masks: Masks
-    columns: list[Column]
-
-    @classmethod
-    def of(cls, groups: Any, rows: ValidRows | Records) -> _Given:
-        if groups is None:
-            return cls({}, [])
-        masks = as_masks(groups, rows.length, rows.labels)
-        return cls({}, _coded(groups, rows, "groups")) if masks is None else cls(masks, [])
-
-    def offered(self, depth: int) -> int:
-        """Return how many masks or combinations of values there are, including empty ones."""
-        return len(self.masks) + offered_combinations(self.columns, depth)
-
-    def batches(self, records: Records, depth: int) -> Iterator[Batch]:
-        """Yield them, their members in global order."""
-        if self.columns:
-            return combinations([column.take(records.rows) for column in self.columns], depth)
-        return masked(self.masks, records.rows)
 
 
 def _fill_from_paths(
@@ -304,8 +273,8 @@ def _fill_from_paths(
     fruitless = 0
     for steps in random_paths(columns, family.min_size, rng):
         offered = steps[:wanted]
-        family.count_again(len(step.subset.members) for step in offered if step.rule is None)
-        new = [(step.rule, step.subset) for step in offered if step.rule is not None]
+        family.count_again(len(subset.members) for subset, rule in offered if rule is None)
+        new = [(rule, subset) for subset, rule in offered if rule is not None]
         for _, subset in new:
             subset.offered = True
         batch = Lists.of([rule for rule, _ in new], [subset.members for _, subset in new])
@@ -316,9 +285,7 @@ def _fill_from_paths(
             return
 
 
-def _result(
-    family: TestFamily, kind: Variant, draws: int, seed: int, backend: Any, cells: int | None = None
-) -> Audit:
+def _result(family: TestFamily, kind: Variant, seed: int, backend: Any, cells: int | None = None) -> Audit:
     ranked = family.ranked()
     sigma = float(family.parts[0].sigma[0])
     ablated = max(ranked, key=lambda group: group.statistic(kind.statistic))
@@ -333,7 +300,7 @@ def _result(
         not_tested=family.not_tested(),
         n=family.records.n,
         dropped=family.records.dropped,
-        draws=draws,
+        draws=family.drawn,
         seed=seed,
         variant=kind.name,
         statistic=kind.statistic,
@@ -456,7 +423,7 @@ def audit_table(
     whole_numbers(2, seeds=seeds)
     named = named_columns(models, "models")
     if not named:
-        raise InvalidInputError(sentence("models", "must have a column", "got none"))
+        raise InvalidInputError("models", "must have a column", "got none")
     seed = recorded_seed(seed)
     drawn = tuple(int(one) for one in np.random.SeedSequence(seed).generate_state(seeds))
     options = {"sample_weight": sample_weight, "subpopulations": subpopulations, "min_size": min_size}
@@ -464,21 +431,17 @@ def audit_table(
     collected = []
     for name, prediction in named:
         audits = [audit(y_true, prediction, seed=one, **options) for one in drawn]
-        wrong = _misclassified(y_true, prediction, sample_weight, missing)
-        collected.append(_row(name, audits, wrong))
+        records = Records.of(check_records(y_true, prediction, sample_weight, missing, kind="labels"))
+        wrong = (records.prediction >= THRESHOLD) != (records.outcome > 0)
+        figures: dict[str, list[float]] = {
+            "error": [float(np.average(wrong, weights=records.weight))] * seeds,
+            "kuiper": [one.everyone.kuiper for one in audits],
+            "multi_calibration": [one.metric for one in audits],
+            "multi_ablate": [one.ablated for one in audits],
+            "expectation": [one.ablated_group.expected for one in audits],
+        }
+        collected.append(AuditedModel(name, **{key: _estimate(some) for key, some in figures.items()}))
     return AuditTable(tuple(collected), audits[0].n, subpopulations, drawn, seed)
-
-
-def _row(name: str, audits: Sequence[Audit], wrong: float) -> AuditedModel:
-    """Average over seeds; the expectation is that of the group which attains the largest D_k."""
-    figures: Mapping[str, list[float]] = {
-        "error": [wrong] * len(audits),
-        "kuiper": [one.everyone.kuiper for one in audits],
-        "multi_calibration": [one.metric for one in audits],
-        "multi_ablate": [one.ablated for one in audits],
-        "expectation": [one.ablated_group.expected for one in audits],
-    }
-    return AuditedModel(name, **{metric: _estimate(figures[metric]) for metric in METRICS})
 
 
 def _estimate(figures: list[float]) -> Estimate:
@@ -487,10 +450,3 @@ def _estimate(figures: list[float]) -> Estimate:
     if np.ptp(numbers) == 0:
         return Estimate(float(numbers[0]), 0.0)
     return Estimate(float(numbers.mean()), float(2.0 * numbers.std(ddof=1) / len(numbers) ** 0.5))
-
-
-def _misclassified(y_true: Any, prediction: Any, sample_weight: Any, missing: Missing) -> float:
-    """Return the weighted share of records on the wrong side of 1/2."""
-    records = Records.of(check_records(y_true, prediction, sample_weight, missing, kind="labels"))
-    wrong = (records.prediction >= THRESHOLD) != (records.outcome > 0)
-    return float(np.average(wrong, weights=records.weight))

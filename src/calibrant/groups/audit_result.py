@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Protocol
 
 from calibrant.formatting import (
     at_floor,
@@ -21,23 +21,23 @@ from calibrant.formatting import (
     pvalue_text,
     rounded_ends,
 )
-from calibrant.groups.rules import Rule
+from calibrant.groups.rules import IsIn, Rule, value_in_words, written
+from calibrant.inference.pvalues import LEVEL, could_flip
 from calibrant.inputs import closed_share, whole_number
 from calibrant.results import (
     Array,
     Table,
     TableCell,
     html_paragraphs,
-    json_ready,
+    json_object,
     number_cell,
     sort_key,
     text_cell,
 )
 
-LEVEL = 0.05  # family-wise, of adjusted p-values: above it a finding is within chance
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
-BEHIND = ("interval", "draws", "tested_by")  # fields left out of the facts of a group
+BEHIND = ("interval", "draws", "tested_by", "against_others")  # fields left out of the facts of a group
 MAX_RULE_WORDS = 14
 IN_NOTEBOOKS = 15  # groups shown below a cell
 EACH_BY_ITSELF = (
@@ -53,19 +53,26 @@ Z_MEANS = {
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 
+class Comparisons(Protocol):
+    """What holds the p-values of wrong groups against all others at equal predictions."""
+
+    @property
+    def pvalues(self) -> dict[Rule, float]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """One subpopulation. `rule` says who is in it, in words and by `rule.members(frame)` among new rows.
 
-    `name` is its text, or the name of the user's mask.
-
-    `kuiper` is D_k, `gap` the mean residual (outcome minus prediction), `sigma` its deviation if calibrated.
-    `z` is the statistic over sigma, kuiper or |gap|, `expected` the mean of that statistic if calibrated, and
-    `metric` = z sigma_0 what the group contributes to M. `share`, `mean_prediction` and `mean_outcome` are by
-    the records' own weights, whatever the variant. `pvalue` is adjusted for all subpopulations tested (None
-    without draws). `predictions` says whether they are "too high", "too low" or neither ("none") for scores
-    from `start` to `stop`, the interval where residuals add up most (for the mean, all scores). The statistic
-    on the raw rows is at least `lower` and at most `upper`, which differ from it for a sketch alone.
+    `name` is its text, or the name of the user's mask. `kuiper` is D_k, `gap` the mean residual (outcome
+    minus prediction), `sigma` its deviation if calibrated. `z` is the statistic over sigma, kuiper or |gap|,
+    `expected` the mean of that statistic if calibrated, and `metric` = z sigma_0 what the group adds to M.
+    `share`, `mean_prediction` and `mean_outcome` are by the records' own weights, whatever the variant.
+    `pvalue` is adjusted for all subpopulations tested (None without draws), and `beyond` is the adjusted
+    p-value against all other records at equal predictions (None for a group that is not wrong). `predictions`
+    says whether they are "too high", "too low" or neither ("none") for scores from `start` to `stop`, the
+    interval where residuals add up most (for the mean, all scores). The statistic on the raw rows is at least
+    `lower` and at most `upper`, which differ from it for a sketch alone.
     """
 
     name: str
@@ -89,7 +96,21 @@ class Group:
     interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
     draws: int = 0  # behind the p-value
     tested_by: str = "kuiper"  # or "mean"
-    beyond: float | None = None  # adjusted p-value against all others at equal predictions, if wrong
+    against_others: Comparisons | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def beyond(self) -> float | None:
+        return None if self.against_others is None else self.against_others.pvalues.get(self.rule)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether other draws could put the p-value on the other side of 5%."""
+        return self.pvalue is not None and could_flip(self.pvalue, self.draws, LEVEL)
+
+    def is_wrong(self, alpha: float = LEVEL) -> bool:
+        """Return whether the predictions are wrong beyond chance; at 5%, whatever the draws."""
+        rejected = self.pvalue is not None and self.pvalue <= alpha
+        return rejected and not (alpha == LEVEL and self.undecided)
 
     @property
     def pvalue_is_bound(self) -> bool:
@@ -97,14 +118,28 @@ class Group:
         return at_floor(self.pvalue, self.draws)
 
     def means(self) -> str:
-        """Say what was predicted and what was observed."""
-        first, second = _written_means(self)
+        first, second = self.written_means()
         return f"{first} predicted, {second} observed"
+
+    @property
+    def who(self) -> str:
+        """The group as a sentence names it, such as "self-employed (employment)"."""
+        named = (
+            f"{value_in_words(one.values[0], one.mixed)} ({written(one.column)})"
+            if isinstance(one, IsIn)
+            and len(one.values) == 1
+            and isinstance(one.values[0], str)
+            and not one.missing
+            and not one.negated
+            else str(one)
+            for one in self.rule.conditions
+        )
+        return " and ".join(named) or str(self.rule)
 
     def worst_texts(self) -> tuple[str, ...]:
         """Name this group as the worst, from the fullest to the shortest wording."""
-        words = str(self.rule).split()
-        rule = " ".join(words[:MAX_RULE_WORDS]) + " …" if len(words) > MAX_RULE_WORDS else str(self.rule)
+        words = self.who.split()
+        rule = " ".join(words[:MAX_RULE_WORDS]) + " …" if len(words) > MAX_RULE_WORDS else self.who
         if not self.in_the_mean and self.predictions != "none":
             where = between_text(*rounded_ends(self.start, self.stop))
             return f"Worst for {rule}: predictions {where} are {self.predictions}.", f"Worst for {rule}."
@@ -133,30 +168,29 @@ class Group:
         """Whether the means show the error; else errors of both signs cancel in them."""
         return 2 * abs(self.difference) >= self.kuiper
 
-    @property
-    def within_chance(self) -> bool:
-        """Whether the group was tested and is not wrong beyond chance."""
-        return self.pvalue is not None and self.pvalue > LEVEL
-
-    def found(self, statistic: str = "kuiper") -> str:
+    def found(self, where: str) -> str:
         """Say in which direction predictions are off, and where; chance has no direction."""
         if self.predictions == "none":
             return ""
-        if self.within_chance:
+        if self.undecided:
+            return "undecided"
+        if self.pvalue is not None and not self.is_wrong():
             return "within chance"
-        return self.predictions if statistic == "mean" else f"{self.predictions} {self._where}"
+        return f"{self.predictions} {where}".rstrip()
+
+    def finding(self) -> str:
+        return self.found("" if self.tested_by == "mean" else self._where)
 
     @property
     def difference(self) -> float:
-        """Mean outcome minus mean prediction."""
         return self.mean_outcome - self.mean_prediction
 
     @property
     def limits(self) -> tuple[float, float]:
         """The 95% interval of the difference, for this group alone; nan where there is none.
 
-        It borrows no variance from the predictions. Groups of weighted, clustered or fractional records have
-        one if they are among those that tables show, and if enough records support it.
+        Groups of weighted, clustered or fractional records have one if they are among those that tables show,
+        and if enough records support it.
         """
         if self.interval is None:
             return math.nan, math.nan
@@ -167,9 +201,16 @@ class Group:
     def facts(self) -> dict[str, Any]:
         """All fields by name, with the ends of the interval of the difference."""
         low, high = self.limits
-        facts = {name: value for name, value in asdict(self).items() if name not in BEHIND}
-        facts |= {"difference": self.difference, "low": low, "high": high}
-        return facts | {"pvalue_is_bound": self.pvalue_is_bound}
+        names = [*(part.name for part in fields(self) if part.name not in BEHIND), "beyond", "difference"]
+        facts = {name: getattr(self, name) for name in names}
+        return facts | {"low": low, "high": high, "pvalue_is_bound": self.pvalue_is_bound}
+
+    def written_means(self) -> tuple[str, str]:
+        """Write mean prediction and outcome, as percentages unless responses have another scale."""
+        means = self.mean_prediction, self.mean_outcome
+        if all(0 <= mean <= 1 for mean in means):
+            return percent_pair(*means)
+        return format_value(means[0]), format_value(means[1])
 
     def written_difference(self) -> tuple[str, str]:
         """Write the difference and its limits in points, "–" where there are no limits."""
@@ -184,12 +225,12 @@ class Group:
         return abs(self.gap) if name == "mean" else self.kuiper
 
     def metric_of(self, bound: float, sigma_0: float) -> float:
-        """Return what the group contributes to M if its statistic is this bound."""
+        """Return what the group contributes to M, D_k sigma_0 / sigma_k of eq. (4), if D_k is this bound."""
         if self.lower == self.upper or self.sigma == 0:
             return self.metric
         if bound <= self.lower <= NOTHING:
             return 0.0
-        return contribution(bound / self.sigma, bound, sigma_0)
+        return bound / self.sigma * sigma_0 if sigma_0 > 0 else bound  # no prediction leaves any doubt
 
     def __str__(self) -> str:
         real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
@@ -197,40 +238,32 @@ class Group:
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
             value, where = f"Kuiper {format_value(self.kuiper)}", self._where
-        off = "within chance" if self.within_chance else f"predictions {self.predictions} {where}"
-        said = "" if self.predictions == "none" else f"; {off}"
-        return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
+        off = self.found(where)
+        off = f"; predictions {off}" if off.startswith("too") else f"; {off}" if off else ""
+        return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{off}"
 
 
-def _written_means(group: Group) -> tuple[str, str]:
-    """Write mean prediction and outcome, as percentages unless responses have another scale."""
-    means = group.mean_prediction, group.mean_outcome
-    if all(0 <= mean <= 1 for mean in means):
-        return percent_pair(*means)
-    return format_value(means[0]), format_value(means[1])
-
-
-def group_values(group: Group, statistic: str) -> dict[str, Any]:
+def group_values(group: Group) -> dict[str, Any]:
     """Return a group as plain values, for a table that programs read."""
     numbers = {name: value for name, value in group.facts.items() if name not in ("name", "rule")}
-    return {"group": group.name, **numbers, "finding": group.found(statistic)}
+    return {"group": group.name, **numbers, "finding": group.finding()}
 
 
-def group_table(groups: Sequence[Group], statistic: str = "") -> Table:
-    """Return what was predicted and observed in each group; with a statistic, also z and the finding."""
+def group_table(groups: Sequence[Group], findings: bool = False) -> Table:
+    """Return what was predicted and observed in each group; with findings, also z and what was found."""
     columns = ("group", "records", "predicted", "observed", "difference", "95% interval")
-    more = ("z", "p", "finding") if statistic else ("p",)
-    return Table((*columns, *more), tuple(_line(group, statistic) for group in groups))
+    more = ("z", "p", "finding") if findings else ("p",)
+    return Table((*columns, *more), tuple(_line(group, findings) for group in groups))
 
 
-def _line(group: Group, statistic: str) -> tuple[TableCell, ...]:
+def _line(group: Group, findings: bool) -> tuple[TableCell, ...]:
     difference, span = group.written_difference()
-    predicted, observed = _written_means(group)
+    predicted, observed = group.written_means()
     pvalue = TableCell(
         format_pvalue(group.pvalue, group.pvalue_is_bound), sort_key(group.pvalue), number=True
     )
-    z = (number_cell(group.z, f"{group.z:.2f}"),) if statistic else ()
-    found = (text_cell(group.found(statistic)),) if statistic else ()
+    z = (number_cell(group.z, f"{group.z:.2f}"),) if findings else ()
+    found = (text_cell(group.finding()),) if findings else ()
     return (
         text_cell(str(group.rule)),
         number_cell(group.size, f"{group.size:,}"),
@@ -242,11 +275,6 @@ def _line(group: Group, statistic: str) -> tuple[TableCell, ...]:
         pvalue,
         *found,
     )
-
-
-def contribution(z: float, statistic: float, sigma_0: float) -> float:
-    """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
-    return z * sigma_0 if sigma_0 > 0 else statistic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -334,7 +362,8 @@ class Audit:
     it. `groups` are ranked by z; `columns` and `table` hold the same by column. On the raw rows M lies in
     `lower` to `upper`, which differ for a sketch alone; its p-values are simulated on `cells` merged cells
     and approximate. `null` is "exact" or "signs"; the p-values of random signs are approximate too.
-    `approximate` names the fields that hold only approximately.
+    `approximate` names the fields that hold only approximately. `draws` are those used: more than were asked
+    for where that many left open which groups are wrong; what is still open then is `undecided`.
     """
 
     metric: float
@@ -386,14 +415,20 @@ class Audit:
     def significant(self, alpha: float = LEVEL, *, level: float | None = None) -> tuple[Group, ...]:
         """Return the subpopulations whose adjusted p-value is at most `alpha`, worst first.
 
-        `level` is an older name of `alpha`.
+        At 5%, those that other draws could put above it are `undecided`. `level` is an older name of `alpha`.
         """
         most = closed_share("alpha", alpha if level is None else level)
-        return tuple(group for group in self.groups if group.pvalue is not None and group.pvalue <= most)
+        return tuple(group for group in self.groups if group.is_wrong(most))
+
+    @property
+    def undecided(self) -> tuple[Group, ...]:
+        """The subpopulations whose p-value is so close to 5% that other draws could decide otherwise."""
+        return tuple(group for group in self.groups if group.undecided)
 
     def wrong_groups(self, alpha: float = LEVEL) -> list[Group]:
         """Return the groups other than everyone that are wrong beyond chance, the largest errors first."""
-        named = (group for group in self.significant(alpha) if group is not self.everyone)
+        everyone = self.everyone
+        named = (group for group in self.significant(alpha) if group is not everyone)
         return sorted(named, key=lambda group: -group.error)
 
     def beyond_overall(self, alpha: float = LEVEL) -> tuple[Group, ...]:
@@ -405,7 +440,7 @@ class Audit:
         """
         most, wrong = closed_share("alpha", alpha), self.wrong_groups(alpha)
         found = [group for group in wrong if group.beyond is not None and group.beyond <= most]
-        if not found and (self.everyone.pvalue or 0) > most:
+        if not found and self.everyone.pvalue is not None and not self.everyone.is_wrong(most):
             found = wrong
         return tuple(group for group in found if not any(_explains(part, group) for part in found))
 
@@ -446,29 +481,23 @@ class Audit:
         """
         if top is not None:
             whole_number("top", top)
-        return {
-            "metric": json_ready(self.metric),
-            "lower": json_ready(self.lower),
-            "upper": json_ready(self.upper),
-            "sigma": self.sigma,
-            "ratio": json_ready(self.ratio),
-            "pvalue": self.pvalue,
-            "pvalue_is_bound": at_floor(self.pvalue, self.draws),
-            "ablated": self.ablated,
-            "ablated_group": json_ready(self.ablated_group.facts),
-            "n": self.n,
-            "dropped": self.dropped,
-            "tested": self.tested,
-            "not_tested": asdict(self.not_tested),
-            "approximate": list(self.approximate),
-            "draws": self.draws,
-            "cells": self.cells,
-            "null": self.null,
-            "seed": self.seed,
-            "variant": self.variant,
-            "statistic": self.statistic,
-            "groups": [json_ready(group.facts) for group in self.groups[:top]],
-        }
+        first = ("metric", "lower", "upper", "sigma", "ratio", "pvalue")
+        then = ("draws", "cells", "null", "seed", "variant", "statistic")
+        return json_object(
+            {
+                **{name: getattr(self, name) for name in first},
+                "pvalue_is_bound": at_floor(self.pvalue, self.draws),
+                "ablated": self.ablated,
+                "ablated_group": self.ablated_group.facts,
+                "n": self.n,
+                "dropped": self.dropped,
+                "tested": self.tested,
+                "not_tested": asdict(self.not_tested),
+                "approximate": self.approximate,
+                **{name: getattr(self, name) for name in then},
+                "groups": [group.facts for group in self.groups[:top]],
+            }
+        )
 
     def __repr__(self) -> str:
         p = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
@@ -485,13 +514,19 @@ class Audit:
         if self.pvalue is None:
             return f"{groups} and everyone ranked by z; p-values need draws.", ""
         wrong, own = self.wrong_groups(), self.beyond_overall()
-        whole = self.everyone.pvalue is not None and self.everyone.pvalue <= LEVEL
         together = f"Everyone together: {self.everyone.means()}."
-        if not wrong and whole:
+        near = len([group for group in self.undecided if group.rule.conditions])
+        drawn = f"p is too close to {LEVEL} after {pluralize(self.draws, 'draw')}"
+        if not wrong and near:
+            first = f"Undecided for {near:,} of {groups}: {drawn}."
+            return first, together if self.everyone.is_wrong() else power_note(self)
+        if not wrong and self.everyone.is_wrong():
             return together, f"{none_wrong(self, 'wrong on its own')}."
         if not wrong:
             return f"{none_wrong(self)}.", power_note(self)
         first = f"Wrong beyond chance for {len(wrong):,} of {groups}"
+        if near:
+            first += f" and undecided for {near:,} ({drawn})"
         if not own:
             return f"{first}, but none stands out: theirs is the overall error.", together
         return f"{first}.", f"{own[0].worst_texts()[0]}{self._unexpected(own[0])}"
@@ -512,7 +547,7 @@ class Audit:
 
     def sheet(self, top: int = 50) -> Table:
         """Return the table of the groups with the largest z."""
-        return group_table(self.groups[:top], self.statistic)
+        return group_table(self.groups[:top], findings=True)
 
     def _repr_html_(self) -> str:
         left = len(self.groups) - IN_NOTEBOOKS
@@ -520,32 +555,25 @@ class Audit:
         more = f"{are} in .groups, the worst first." if left > 0 else ""
         return html_paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + html_paragraphs(more)
 
-    def _of_everyone(self) -> str:
+    def __str__(self) -> str:
+        whole = f"Kuiper of everyone: {self.everyone.kuiper:.6g}"
         if self.statistic == "mean":
-            return f"mean residual of everyone: {self.everyone.gap:+.6g}"
-        return f"Kuiper of everyone: {self.everyone.kuiper:.6g}"
-
-    def _on_raw_rows(self) -> str:
-        return "" if self.lower == self.upper else f", on the raw rows {self.lower:.6g} to {self.upper:.6g}"
-
-    def _written(self, pvalue: float) -> str:
-        return pvalue_text(pvalue, floor=at_floor(pvalue, self.draws))
-
-    def _drawn(self) -> str:
+            whole = f"mean residual of everyone: {self.everyone.gap:+.6g}"
+        raw = "" if self.lower == self.upper else f", on the raw rows {self.lower:.6g} to {self.upper:.6g}"
+        p = "not simulated"
+        if self.pvalue is not None:
+            p = pvalue_text(self.pvalue, floor=at_floor(self.pvalue, self.draws))
         of_cells = "" if self.cells is None or not self.draws else f" of {pluralize(self.cells, 'cell')}"
         roughly = ", approximate" if "pvalue" in self.approximate else ""
-        return f"{pluralize(self.draws, 'draw')}{of_cells}, seed {self.seed}{roughly}"
-
-    def __str__(self) -> str:
-        p = "not simulated" if self.pvalue is None else self._written(self.pvalue)
+        drawn = f"{pluralize(self.draws, 'draw')}{of_cells}, seed {self.seed}{roughly}"
         return "\n".join(
             [
                 self.verdict,
                 f"{AUDITED[self.statistic]} audit of {pluralize(self.n, 'row')}{dropped_note(self.dropped)}, "
                 f"{self.looked_at}",
-                f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
+                f"  M          {self.metric:.6g}   ({whole}){raw}",
                 f"  M/sigma_0  {self.ratio:.4g}",
-                f"  p-value    {p}   ({self._drawn()})",
+                f"  p-value    {p}   ({drawn})",
                 f"  largest z  {self.worst}",
                 f"  not tested {self.not_tested}",
             ]

@@ -7,26 +7,34 @@ lost, and that has a proven bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import combinations as choices
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Column, code_columns
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.groups.family import TestFamily
 from calibrant.groups.statistics import SUMS, Curves, StatisticName, Terms, curves_of
-from calibrant.groups.subpopulations import Batch, Partition, everyone, offered_combinations
+from calibrant.groups.subpopulations import Batch, Partition, combinations, everyone, offered_combinations
 from calibrant.inference.null import TwoPointWeights
 from calibrant.kernels.groups import Index, partition_curves, strata_extremes
 from calibrant.parallel import Progress, in_blocks
 from calibrant.results import Array
 
 Whole = npt.NDArray[np.int64]
+
+EPS = float(np.finfo(np.float64).eps)
+MIN_EVENTS = 5  # of either outcome in a group that is compared with the others
+MOST_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
+FEWEST_CELLS, MOST_CELLS = 64, 2048  # that p-values come from, however many groups there are
+AT_A_TIME = (
+    64  # entries that count as one number when blocks of draws are made: groups are visited one by one
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +65,10 @@ class Strata:
 
     @property
     def n(self) -> int:
-        """Number of records."""
         return int(self.counts.sum())
 
     @property
     def cells(self) -> int:
-        """Number of occupied cells, all groups together."""
         return 1 + int(np.count_nonzero(np.diff(self.cell)))
 
     @cached_property
@@ -148,10 +154,6 @@ class Strata:
         return replace(self, cell=cell[starts], group=group[starts], low=low, high=high, **added)
 
 
-EPS = float(np.finfo(np.float64).eps)
-MIN_EVENTS = 5  # of either outcome in a group that is compared with the others
-
-
 @dataclass(frozen=True, eq=False)
 class StrataPartition(Partition):
     """Everyone divided by columns of a sketch; `cell` numbers the part of every finest group.
@@ -163,11 +165,9 @@ class StrataPartition(Partition):
     tested: Strata
 
     def members_of(self, k: int) -> Index:
-        """Return the entries of subpopulation k."""
         return np.flatnonzero(self.cell[self.strata.group] == self.kept[k]).astype(np.int32)
 
     def measure(self, terms: Terms) -> Curves:
-        """Measure every part in one pass over the entries."""
         curves = self._measured(self.strata, terms)
         if self.tested is self.strata:
             return curves
@@ -188,51 +188,31 @@ class StrataPartition(Partition):
         rate = strata.predicted / strata.weight
         sums[:, 9] = total(strata.outcome * (1 - rate) ** 2 + (strata.weight - strata.outcome) * rate**2)
         kish = sums[:, 1] ** 2 / np.maximum(total(strata.squared_weight), 1e-300)
-        rounding = _rounding(sums, total(strata.weight * strata.counts), np.bincount(part, minlength=parts))
-        bounds = self._bounds(strata, terms, part, sums, rounding)
-        curves = curves_of(sums[self.kept], ends[self.kept], terms)
-        return replace(
-            curves, lower=bounds[0][self.kept], upper=bounds[1][self.kept], effective=kish[self.kept]
-        )
-
-    def _bounds(
-        self, strata: Strata, terms: Terms, part: Index, sums: Array, rounding: Array
-    ) -> tuple[Array, Array]:
-        """Bound the statistic of every part on the raw rows: the mean is known, the range is a little more.
-
-        On the way through a cell the curve has taken some of the positive residuals and some of the negative.
-        """
         weight = np.where(sums[:, 0] > 0, sums[:, 1], 1.0)
-        if terms.statistic == "mean":
-            size = np.abs(sums[:, 4]) / weight
-            return np.maximum(size - rounding, 0.0), size + rounding
-        under = np.maximum(strata.outcome - strata.both, 0.0)
-        over = np.maximum(strata.predicted - strata.both, 0.0)
-        within = np.column_stack((under, over, strata.low, strata.high))
-        extremes = np.column_stack((sums[:, 5], sums[:, 6]))
-        strata_extremes(part, terms.rows, within, extremes)
-        least, most = (sums[:, 5] - sums[:, 6]) / weight, (extremes[:, 0] - extremes[:, 1]) / weight
-        return np.maximum(least - rounding, 0.0), most + 2 * rounding
+        # of sums over records in any order, as a share of the weight
+        rounding = 4 * EPS * (total(strata.weight * strata.counts) / weight + total(np.ones(len(part))) + 16)
+        lower, upper = _bounds(strata, terms, part, sums, weight, rounding)
+        curves = curves_of(sums[self.kept], ends[self.kept], terms)
+        return replace(curves, lower=lower[self.kept], upper=upper[self.kept], effective=kish[self.kept])
 
 
-def _rounding(sums: Array, weighted_counts: Array, entries: Whole) -> Array:
-    """Bound the rounding of a part's sums over its records, in any order, as a share of its weight."""
-    weight = np.where(sums[:, 0] > 0, sums[:, 1], 1.0)
-    return np.asarray(4 * EPS * (weighted_counts / weight + entries + 16))
+def _bounds(
+    strata: Strata, terms: Terms, part: Index, sums: Array, weight: Array, rounding: Array
+) -> tuple[Array, Array]:
+    """Bound the statistic of every part on the raw rows: the mean is known, the range is a little more.
 
-
-def divided(
-    strata: Strata, tested: Strata, columns: Sequence[Column], depth: int
-) -> Iterator[StrataPartition]:
-    """Yield everyone, then every combination of values of 1, 2, ... `depth` columns."""
-    chosen = (c for size in range(1, min(depth, len(columns)) + 1) for c in choices(columns, size))
-    for part in (everyone(len(strata.labels)), *map(Partition.by, chosen)):
-        yield StrataPartition(part.columns, part.cell, part.codes, part.kept, strata, tested)
-
-
-AT_A_TIME = (
-    64  # entries that count as one number when blocks of draws are made: groups are visited one by one
-)
+    On the way through a cell the curve has taken some of the positive residuals and some of the negative.
+    """
+    if terms.statistic == "mean":
+        size = np.abs(sums[:, 4]) / weight
+        return np.maximum(size - rounding, 0.0), size + rounding
+    under = np.maximum(strata.outcome - strata.both, 0.0)
+    over = np.maximum(strata.predicted - strata.both, 0.0)
+    within = np.column_stack((under, over, strata.low, strata.high))
+    extremes = np.column_stack((sums[:, 5], sums[:, 6]))
+    strata_extremes(part, terms.rows, within, extremes)
+    least, most = (sums[:, 5] - sums[:, 6]) / weight, (extremes[:, 0] - extremes[:, 1]) / weight
+    return np.maximum(least - rounding, 0.0), most + 2 * rounding
 
 
 @dataclass(slots=True, eq=False)
@@ -311,10 +291,6 @@ class _Segments:
         return found
 
 
-MOST_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
-FEWEST_CELLS, MOST_CELLS = 64, 2048  # that p-values come from, however many groups there are
-
-
 def strata_family(
     strata: Strata,
     groups: Any,
@@ -332,13 +308,21 @@ def strata_family(
     columns = _columns(strata, groups)
     cells = min(max(MOST_ENTRIES // len(strata.labels), FEWEST_CELLS), MOST_CELLS)
     tested = strata.coarse(cells) if draws else strata
-    null = StrataNull(tested, statistic, draws, seed) if draws else None
-    family = TestFamily(strata, strata.terms(statistic), null, min_size, min_variance, progress)
-    offered = 1 + offered_combinations(columns, depth)
-    family.expected = min(1 + limit, offered)
-    family.take_all(divided(strata, tested, columns, depth), 1 + limit, offered)
-    if null is not None:
-        null.keep()
+    offered, seeds = 1 + offered_combinations(columns, depth), count(seed)
+
+    def run(draws: int, progress: Progress | None = None) -> TestFamily:
+        null = StrataNull(tested, statistic, draws, next(seeds)) if draws else None
+        family = TestFamily(strata, strata.terms(statistic), null, min_size, min_variance, progress)
+        family.expected = min(1 + limit, offered)
+        parts = chain([everyone(len(strata.labels))], combinations(columns, depth))
+        batches = (StrataPartition(p.columns, p.cell, p.codes, p.kept, strata, tested) for p in parts)
+        family.take_all(batches, 1 + limit, offered)
+        if null is not None:
+            null.keep()
+        return family
+
+    family = run(draws, progress)
+    family.draw_until_decided(run, draws)
     return family, tested.cells
 
 
@@ -346,7 +330,7 @@ def _columns(strata: Strata, groups: Any) -> list[Column]:
     """Code the labels of the finest groups, column by column: all of them, or those named."""
     named = [groups] if isinstance(groups, str) else list(strata.by if groups is None else groups)
     if not named:
-        raise InvalidInputError(sentence("groups", "must name a column of the sketch", "got none"))
+        raise InvalidInputError("groups", "must name a column of the sketch", "got none")
     for name in named:
         if name not in strata.by:
             raise reject_name("column of the sketch", name, list(strata.by))
@@ -355,15 +339,26 @@ def _columns(strata: Strata, groups: Any) -> list[Column]:
 
 
 def refuse_beside_a_sketch(
-    y_prob: Any, sample_weight: Any, pos_label: Any, covariates: Any, nominal: Sequence[str], variant: str
+    y_prob: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    covariates: Any,
+    nominal: Sequence[str],
+    variant: str,
+    clusters: Any,
+    null: str,
 ) -> None:
     """Say what a sketch holds already, and what needs the rows."""
     if y_prob is not None or sample_weight is not None or pos_label is not None:
         rule = "holds outcomes, predictions and weights already"
-        raise InvalidInputError(sentence("sketch", rule, hint="pass it alone"))
+        raise InvalidInputError("sketch", rule, hint="pass it alone")
     if covariates is not None or len(nominal):
         hint = "make the sketch with by=[...], and leave covariates out"
-        raise InvalidInputError(sentence("covariates", "need the rows", "got a sketch", hint))
+        raise InvalidInputError("covariates", "need the rows", "got a sketch", hint)
     if variant != "plain":
         hint = "audit the rows themselves, or take the plain metric"
-        raise InvalidInputError(sentence(f"variant {variant!r}", "needs the rows", "got a sketch", hint))
+        raise InvalidInputError(f"variant {variant!r}", "needs the rows", "got a sketch", hint)
+    if clusters is not None or null == "signs":
+        subject = 'null="signs"' if clusters is None else "clusters"
+        hint = "pass the rows themselves"
+        raise InvalidInputError(subject, "must come with single rows", "got a sketch", hint)

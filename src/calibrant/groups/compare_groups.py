@@ -19,9 +19,9 @@ from calibrant.groups.group_comparison import UNNAMED, GroupComparison, GroupDif
 from calibrant.groups.rules import label_in_words
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
 from calibrant.inference.intervals import check_confidence
-from calibrant.inference.multiple_testing import holm
 from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inference.odds_shift import common_shift, odds_of
+from calibrant.inference.pvalues import holm
 from calibrant.inputs import flag
 from calibrant.metrics.scores import decompose
 from calibrant.parallel import checked_draws, recorded_seed

@@ -27,11 +27,12 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
-from calibrant.groups.audit_result import LEVEL, GroupCurve
+from calibrant.groups.audit_result import GroupCurve
 from calibrant.groups.family import TestFamily, null_sums
 from calibrant.groups.rules import Condition, Rule, among, between, conjunction
 from calibrant.groups.statistics import Variant
 from calibrant.groups.subpopulations import Lists, everyone
+from calibrant.inference.pvalues import LEVEL
 from calibrant.inputs import open_share
 from calibrant.kernels.groups import Index
 from calibrant.parallel import checked_draws, recorded_seed

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.clusters import Clusters
-from calibrant.groups.audit_result import CONFIDENCE, LEVEL, Group, GroupCurve, NotTested, contribution
+from calibrant.groups.audit_result import CONFIDENCE, Group, GroupCurve, NotTested
 from calibrant.groups.gap_interval import binary_moments, difference_interval, row_interval
 from calibrant.groups.rules import Rule
 from calibrant.groups.statistics import Curves, Terms, Variant
 from calibrant.groups.stratified import OverallCurve
 from calibrant.groups.subpopulations import Batch, Lists, Partition
-from calibrant.inference.multiple_testing import adjusted_pvalues
+from calibrant.inference.pvalues import (
+    LEVEL,
+    MORE_DRAWS,
+    bonferroni_pvalue,
+    could_flip,
+    stepdown_counts,
+    stepdown_pvalues,
+)
 from calibrant.kernels.compile import numba_is_loaded
 from calibrant.kernels.groups import (
     LANES,
-    Index,
     Words,
     null_ranges,
     partition_curves,
@@ -95,19 +101,20 @@ class FamilyNull:
         """
         if not (self.signs or self.variant.weights_fixed):
             return self._z_draw_by_draw(batch)
-        certain = deviation == 0  # every simulated curve is flat
-        return self._ranges(batch.lists) / np.where(certain, 1.0, deviation)[:, None]
-
-    def _ranges(self, batch: Lists) -> Array:
-        self.work += len(batch.members) * self.draws
+        lists = batch.lists
+        self.work += len(lists.members) * self.draws
+        ranges = None
         if self.work >= (SMALL_IF_LOADED if numba_is_loaded() else SMALL_WORK):
-            kernel = null_ranges.machine_code()
-            if kernel is not null_ranges.plain:
-                return self._ranges_by_threads(kernel, batch)
-        return self._ranges_by_numpy(batch)
+            ranges = self._compiled_ranges(lists)
+        if ranges is None:
+            ranges = self._ranges_by_numpy(lists)
+        return ranges / np.where(deviation == 0, 1.0, deviation)[:, None]  # no doubt: every curve is flat
 
-    def _ranges_by_threads(self, kernel: Callable[..., None], batch: Lists) -> Array:
-        """Advance many curves at once, the subpopulations shared out among the cores."""
+    def _compiled_ranges(self, batch: Lists) -> Array | None:
+        """Advance many curves at once, the subpopulations shared out among the cores; None without numba."""
+        kernel = null_ranges.machine_code()
+        if kernel is null_ranges.plain:
+            return None
         ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
 
         def run(part: slice) -> None:
@@ -126,15 +133,11 @@ class FamilyNull:
             last = np.flatnonzero(np.append(value[1:] != value[:-1], True))
             for word in range(self.bits.shape[1]):
                 lanes = slice(LANES * word, min(LANES * (word + 1), self.draws))
-                ones = self._ones(members, word)[:, : lanes.stop - lanes.start]
+                ones = unpacked(self.bits[members, word], lanes.stop - lanes.start)
                 curve = np.cumsum(np.where(ones, high[:, None], low[:, None]), axis=0)[last]
                 top, bottom = curve.max(axis=0), curve.min(axis=0)
                 ranges[k, lanes] = np.maximum(top, 0.0) - np.minimum(bottom, 0.0)
         return ranges
-
-    def _ones(self, members: Index, word: int) -> npt.NDArray[np.bool_]:
-        column = np.ascontiguousarray(self.bits[members, word], dtype="<u8")
-        return np.unpackbits(column.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").astype(bool)
 
     def _z_draw_by_draw(self, batch: Batch) -> Array:
         """Recompute weights and variances from every draw, where they depend on the outcomes."""
@@ -181,30 +184,33 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
     return out
 
 
+def unpacked(words: Words, draws: int) -> Any:
+    """Return the first bits of each row of words, one column per draw."""
+    octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8).reshape(len(words), -1)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :draws]
+
+
+def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
+    """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v.
+
+    All rows of loads see the same simulated outcomes.
+    """
+    sums = np.zeros((len(loads), draws))
+    for start in range(0, len(prediction), NULL_BLOCK):
+        part = slice(start, start + NULL_BLOCK)
+        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), rng), draws)
+        sums += loads[:, part] @ (ones - prediction[part, None])
+    return sums
+
+
 CURVES = 5  # worst subpopulations whose curves are kept
 SHOWN = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
 CHART_POINTS = 512
 SOME_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
-
-
-class CoarseRecords(Protocol):
-    """Records summed by cell and group: the Strata of a sketch."""
-
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-
-    @property
-    def dropped(self) -> int:
-        """How many rows were left out."""
-
-    @property
-    def prediction(self) -> Array:
-        """The prediction of each member."""
-
-    def against_others(self, batch: Batch) -> float:
-        """Return the p-value of the first subpopulation of a batch against all others."""
+GROWTH = 4  # times as many draws at each attempt to decide which groups are wrong
+MAX_STEPS = 10**11  # of simulated curves, seconds to half a minute, for more than MORE_DRAWS times the draws
+MAX_BITS = 1 << 31  # of simulated outcomes in memory at a time
 
 
 class Simulator(Protocol):
@@ -214,14 +220,43 @@ class Simulator(Protocol):
         """Return simulated z, one row per subpopulation, one column per draw."""
 
 
+class AgainstOthers:
+    """P-values of groups against all others at equal predictions: slow, so computed when first read."""
+
+    def __init__(self, family: TestFamily, groups: dict[Rule, Batch]) -> None:
+        self._records, self._clusters, self._groups = family.records, family.clusters, groups
+        self._tests = len(family.rules)
+
+    @cached_property
+    def pvalues(self) -> dict[Rule, float]:
+        """The p-values by rule, Bonferroni-adjusted for all subpopulations tested."""
+        records, groups = self._records, self._groups
+        if not groups:
+            alone = {}
+        elif isinstance(records, Records):
+            weight = records.weight if records.weighted else None
+            clusters = None if self._clusters is None else self._clusters.codes
+            rates = _are_rates(records)
+            overall = OverallCurve(records.prediction, records.outcome, weight, clusters, rates=rates)
+            alone = {rule: overall.pvalue(batch.members_of(0)) for rule, batch in groups.items()}
+        else:
+            alone = {rule: records.against_others(batch) for rule, batch in groups.items()}
+        del self._records, self._groups  # what is large
+        return {rule: bonferroni_pvalue(pvalue, self._tests) for rule, pvalue in alone.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"pvalues": self.pvalues}
+
+
 @dataclass(slots=True, eq=False)
 class TestFamily:
     """Take batches of subpopulations; test each distinct one that is large enough.
 
-    Shares and means are by the records' own weights: those of `plain`, where `terms` has others.
+    `records` are Records, or the Strata of a sketch. Shares and means are by the records' own weights: those
+    of `plain`, where `terms` has others.
     """
 
-    records: Records | CoarseRecords
+    records: Any
     terms: Terms
     null: Simulator | None
     min_size: int
@@ -234,6 +269,10 @@ class TestFamily:
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
+    exceeded: Array = field(
+        default_factory=lambda: np.zeros(1)
+    )  # draws in which a step of the step-down test was exceeded,
+    drawn: int = 0  # among this many
     seen: set[tuple[int, float]] = field(default_factory=set)
     worst: list[tuple[float, Batch]] = field(default_factory=list)
     largest: list[tuple[float, Batch]] = field(default_factory=list)
@@ -277,7 +316,13 @@ class TestFamily:
         self.too_small += int(np.count_nonzero(small))
         large = np.flatnonzero(curves.size >= least).tolist()
         batch, curves = batch.select(large), curves.take(large)
-        fresh = self._fresh(curves)
+        fresh = []
+        for k, mark in enumerate(zip(curves.size.tolist(), curves.mark.tolist(), strict=True)):
+            if mark in self.seen:  # the same members as another
+                self.duplicates += 1
+            else:
+                self.seen.add(mark)
+                fresh.append(k)
         if self.rules:
             doubtful = (curves.sigma * curves.weight) ** 2 >= self.min_variance
             self.too_small += sum(not doubtful[k] for k in fresh)
@@ -303,17 +348,6 @@ class TestFamily:
             else:
                 self.duplicates += 1
 
-    def _fresh(self, curves: Curves) -> list[int]:
-        """Return which are not the same set of members as one before."""
-        fresh = []
-        for k, mark in enumerate(zip(curves.size.tolist(), curves.mark.tolist(), strict=True)):
-            if mark in self.seen:
-                self.duplicates += 1
-            else:
-                self.seen.add(mark)
-                fresh.append(k)
-        return fresh
-
     def _remember(self, batch: Batch, curves: Curves) -> None:
         """Keep the subpopulations with the most evidence, and of those with some the largest errors."""
         error = np.where(curves.z >= SOME_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)
@@ -331,66 +365,93 @@ class TestFamily:
         """Return what was left out, and why."""
         return NotTested(self.too_small, self.duplicates, self.over_limit)
 
+    def _column(self, name: str, described: bool = False) -> Array:
+        """Return one number of every subpopulation, in the order they came."""
+        return np.concatenate([getattr(part, name) for part in (self.described if described else self.parts)])
+
+    def pvalues(self) -> Array | None:
+        """Return the p-values adjusted for all subpopulations; None without draws."""
+        tested = self._column("tested")
+        if self.simulated:
+            simulated = np.concatenate(self.simulated)
+            self.exceeded = self.exceeded + stepdown_counts(tested, simulated)
+            self.drawn += simulated.shape[1]
+            self.simulated.clear()
+        return stepdown_pvalues(tested, self.exceeded, self.drawn) if self.drawn else None
+
+    def draw_until_decided(self, again: Callable[[int], TestFamily], draws: int) -> None:
+        """Draw more while other draws could change which subpopulations are wrong.
+
+        `again` tests the same ones with fresh draws. There are up to MORE_DRAWS times as many as were asked
+        for, and where they are quick up to the square of that.
+        """
+        steps = MORE_DRAWS**2 * draws * float(self._column("size").sum())
+        fixed = not isinstance(self.null, FamilyNull) or self.null.variant.weights_fixed
+        most = draws * MORE_DRAWS ** (2 if fixed and steps <= MAX_STEPS else 1)
+        while (pvalues := self.pvalues()) is not None and self.drawn < most:
+            if not any(could_flip(pvalue, self.drawn) for pvalue in pvalues.tolist()):
+                break
+            block = max(draws, MAX_BITS // self.records.n)
+            self.simulated = again(min((GROWTH - 1) * self.drawn, most - self.drawn, block)).simulated
+
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
-        z, sigma, size = (_column(self.parts, name) for name in ("z", "sigma", "size"))
-        pvalue, draws = self._pvalues()
-        first, last, direction = (_column(self.parts, name) for name in ("first", "last", "direction"))
-        kuiper, gap = _column(self.parts, "kuiper"), _column(self.parts, "gap")
-        lower, upper = _column(self.parts, "lower"), _column(self.parts, "upper")
-        size_of = np.abs(gap) if self.terms.statistic == "mean" else kuiper
-        expected = sigma * BROWNIAN[self.terms.statistic]
-        described = ("weight", "mean_prediction", "mean_outcome")
-        weight, predicted, observed = (_column(self.described, name) for name in described)
-        share = weight / weight[0]
-        value = self.records.prediction
-        intervals, beyond = self._intervals(), self._beyond(pvalue)
-        order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
+        pvalue, value = self.pvalues(), self.records.prediction
+        kuiper, gap, z, sigma = map(self._column, ("kuiper", "gap", "z", "sigma"))
+        first, last = self._column("first"), self._column("last")
+        statistic = np.abs(gap) if self.terms.statistic == "mean" else kuiper
+        weight = self._column("weight", described=True)
+        columns = {
+            "size": self._column("size"),
+            "share": weight / weight[0],
+            "kuiper": kuiper,
+            "gap": gap,
+            "expected": sigma * BROWNIAN[self.terms.statistic],
+            "sigma": sigma,
+            "z": z,
+            "metric": z * sigma[0] if sigma[0] > 0 else statistic,
+            "predictions": np.array(["none", "too low", "too high"])[self._column("direction")],
+            "start": np.where(first >= 0, value[first], value[0]),
+            "stop": np.where(last >= 0, value[last], value[-1]),
+            "mean_prediction": self._column("mean_prediction", described=True),
+            "mean_outcome": self._column("mean_outcome", described=True),
+            "lower": self._column("lower"),
+            "upper": self._column("upper"),
+        }
+        lists = {name: column.tolist() for name, column in columns.items()}
+        lists["pvalue"] = [None] * len(z) if pvalue is None else pvalue.tolist()
+        lists["interval"] = self._intervals()
+        wrong = [] if pvalue is None else np.flatnonzero(pvalue <= LEVEL).tolist()
+        rules = {self.rules[k] for k in wrong if self.rules[k].conditions}
+        others = AgainstOthers(self, {r: batch for r, batch in self._remembered().items() if r in rules})
+        order = sorted(range(len(z)), key=lambda k: (-z[k], -statistic[k], -lists["size"][k], self.rules[k]))
         return tuple(
             Group(
                 name=str(self.rules[k]),
                 rule=self.rules[k],
-                size=int(size[k]),
-                share=float(share[k]),
-                kuiper=float(kuiper[k]),
-                gap=float(gap[k]),
-                expected=float(expected[k]),
-                sigma=float(sigma[k]),
-                z=float(z[k]),
-                metric=contribution(float(z[k]), float(size_of[k]), float(sigma[0])),
-                pvalue=None if pvalue is None else float(pvalue[k]),
-                predictions=("none", "too low", "too high")[int(direction[k])],
-                start=float(value[first[k]] if first[k] >= 0 else value[0]),
-                stop=float(value[last[k]] if last[k] >= 0 else value[-1]),
-                mean_prediction=float(predicted[k]),
-                mean_outcome=float(observed[k]),
-                lower=float(lower[k]),
-                upper=float(upper[k]),
-                interval=intervals[k],
-                beyond=beyond.get(self.rules[k]),
-                draws=draws,
+                draws=self.drawn,
                 tested_by=self.terms.statistic,
+                against_others=others,
+                **{name: values[k] for name, values in lists.items()},
             )
             for k in order
         )
 
-    def _pvalues(self) -> tuple[Array | None, int]:
-        """Return the adjusted p-values, if any, and the draws behind them."""
-        if not self.simulated:
-            return None, 0
-        simulated = np.concatenate(self.simulated)
-        return adjusted_pvalues(_column(self.parts, "tested"), simulated), simulated.shape[1]
-
     def _intervals(self) -> list[tuple[float, float] | None]:
         """Return the interval of each difference: of all groups if sums suffice, else of the worst few."""
-        records, none = self.records, [None] * len(self.rules)
-        if not isinstance(records, Records) or self._sums_suffice(records):
+        records = self.records
+        alike = not isinstance(records, Records) or (
+            not records.weighted
+            and self.clusters is None
+            and bool(np.all((records.outcome == 0) | (records.outcome == 1)))
+        )
+        if alike:
             names = ("effective", "mean_prediction", "mean_outcome", "squares")
-            moments = binary_moments(*(_column(self.described, name) for name in names))
+            moments = binary_moments(*(self._column(name, described=True) for name in names))
             low, high = difference_interval(moments, CONFIDENCE)
             return list(zip(low.tolist(), high.tolist(), strict=True))
         rates, place = _are_rates(records), {rule: k for k, rule in enumerate(self.rules)}
-        intervals: list[tuple[float, float] | None] = list(none)
+        intervals: list[tuple[float, float] | None] = [None] * len(self.rules)
         for rule, batch in self._remembered().items():
             members = batch.members_of(0)
             y, p = records.outcome[members], records.prediction[members]
@@ -399,33 +460,6 @@ class TestFamily:
             ends = row_interval(p, y, weight, clusters, CONFIDENCE, rates=rates)
             intervals[place[rule]] = None if math.isnan(ends[0]) else ends
         return intervals
-
-    def _beyond(self, pvalue: Array | None) -> dict[Rule, float]:
-        """Return p-values of wrong groups against all others at equal predictions, Bonferroni-adjusted."""
-        if pvalue is None:
-            return {}
-        wrong = {self.rules[k] for k in np.flatnonzero(pvalue <= LEVEL).tolist() if self.rules[k].conditions}
-        chosen = {rule: batch for rule, batch in self._remembered().items() if rule in wrong}
-        if not chosen:
-            return {}
-        against_others = self._against_others()
-        return {rule: min(1.0, len(self.rules) * against_others(batch)) for rule, batch in chosen.items()}
-
-    def _against_others(self) -> Callable[[Batch], float]:
-        records = self.records
-        if not isinstance(records, Records):
-            return records.against_others
-        weight = records.weight if records.weighted else None
-        clusters = None if self.clusters is None else self.clusters.codes
-        overall = OverallCurve(
-            records.prediction, records.outcome, weight, clusters, rates=_are_rates(records)
-        )
-        return lambda batch: overall.pvalue(batch.members_of(0))
-
-    def _sums_suffice(self, records: Records) -> bool:
-        """Return whether outcomes are 0 or 1 and rows count the same and on their own."""
-        alike = not records.weighted and self.clusters is None
-        return alike and bool(np.all((records.outcome == 0) | (records.outcome == 1)))
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""
@@ -444,27 +478,3 @@ class TestFamily:
 def _are_rates(records: Records) -> bool:
     """Return whether predictions and outcomes lie in [0, 1]; responses of any size need not."""
     return all(array.min() >= 0 and array.max() <= 1 for array in (records.prediction, records.outcome))
-
-
-def _column(parts: Sequence[Curves], name: str) -> Array:
-    """Return one number of every subpopulation, in the order they came."""
-    return np.concatenate([getattr(part, name) for part in parts])
-
-
-SUM_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
-
-
-def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v.
-
-    All rows of loads see the same simulated outcomes.
-    """
-    sums = np.zeros((len(loads), draws))
-    words = -(-draws // LANES)
-    for start in range(0, len(prediction), SUM_BLOCK):
-        part = slice(start, start + SUM_BLOCK)
-        coins = bernoulli_words(prediction[part], words, rng)
-        bits = np.ascontiguousarray(coins, dtype="<u8").view(np.uint8)
-        ones = np.unpackbits(bits, axis=1, bitorder="little")[:, :draws]
-        sums += loads[:, part] @ (ones - prediction[part, None])
-    return sums

@@ -17,7 +17,7 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
-from calibrant.groups.stratified import could_flip
+from calibrant.inference.pvalues import could_flip
 from calibrant.results import Result, Table, frame_of, html_paragraphs, number_cell, text_cell
 
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")

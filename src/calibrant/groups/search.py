@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.columns import Column, code_columns
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.formatting import dropped_note, pluralize
-from calibrant.groups.audit_result import LEVEL, Group, NotTested
+from calibrant.groups.audit_result import Group, NotTested
 from calibrant.groups.family import FamilyNull, TestFamily
 from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.statistics import StatisticName, Terms, Variant, VariantName
@@ -73,7 +73,7 @@ class Search:
     @property
     def confirmed(self) -> tuple[ConfirmedRule, ...]:
         """The findings with an adjusted p-value of at most 5%."""
-        return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= LEVEL)
+        return tuple(one for one in self.findings if one.group.is_wrong())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
@@ -220,7 +220,7 @@ def search_groups(
     walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size, kind)
     best = walk.run(depth, beam, rules)
     others = records.take(second)
-    findings, not_tested = _confirm(
+    findings, not_tested, drawn = _confirm(
         best,
         others,
         [c.take(others.rows) for c in columns],
@@ -236,7 +236,7 @@ def search_groups(
         len(first),
         len(second),
         records.dropped,
-        draws,
+        drawn,
         seed,
         kind.name,
         kind.statistic,
@@ -321,18 +321,25 @@ def _confirm(
     min_size: int,
     draws: int,
     rng: np.random.Generator,
-) -> tuple[tuple[ConfirmedRule, ...], NotTested]:
-    """Test the rules, and everyone, on rows that the search did not see."""
+) -> tuple[tuple[ConfirmedRule, ...], NotTested, int]:
+    """Test the rules, and everyone, on rows that the search did not see, and count the draws it took."""
     terms = kind.terms(others.prediction, others.outcome, others.weight)
     own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
-    family = TestFamily(others, terms, FamilyNull.simulate(others, kind, draws, rng), min_size, plain=own)
-    family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}
-    lists = [node.members_among(columns, len(others)) for node in named.values()]
-    family.take(Lists.of(list(named), lists), len(named))
+    batch = Lists.of(list(named), [node.members_among(columns, len(others)) for node in named.values()])
+
+    def run(count: int) -> TestFamily:
+        null = FamilyNull.simulate(others, kind, count, rng)
+        family = TestFamily(others, terms, null, min_size, plain=own)
+        family.take(everyone(len(others)), 1)
+        family.take(batch, len(named))
+        return family
+
+    family = run(draws)
+    family.draw_until_decided(run, draws)
     findings = tuple(
         ConfirmedRule(group.rule, group, named[group.rule].z)
         for group in family.ranked()
         if group.rule in named
     )
-    return findings, family.not_tested()
+    return findings, family.not_tested(), family.drawn

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.groups.stratified import prediction_strata
 from calibrant.inputs import finite_number
@@ -28,36 +28,14 @@ class Terms:
     """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key.
 
     Where `successive`, variances are estimated for each subpopulation by eq. (6); tests divide by sums of
-    `pooled` ones, since few skewed residuals in a group say little of their variance. `statistic` says what
-    is taken of each curve.
+    `pooled` ones, the mean squares of all records with about the same prediction, since few skewed residuals
+    in a group say little of their variance. `statistic` says what is taken of each curve.
     """
 
     rows: Array
     successive: bool
     statistic: StatisticName = "kuiper"
     pooled: Array | None = None
-
-    @property
-    def prediction(self) -> Array:
-        """S of each record."""
-        return self.rows[:, 0]
-
-    @property
-    def weight(self) -> Array:
-        """W of each record."""
-        return self.rows[:, 1]
-
-    @property
-    def residual(self) -> Array:
-        """W (R - S) of each record."""
-        return self.rows[:, 2]
-
-
-def pooled_squares(prediction: Array, residual: Array) -> Array:
-    """Return the mean squared residual of all records with about the same prediction, for each record."""
-    stratum = prediction_strata(prediction)
-    mean = np.bincount(stratum, residual**2) / np.bincount(stratum)
-    return np.asarray(mean[stratum])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +73,15 @@ class Variant:
         finite_number("rho", self.rho, least=0)
 
     def check_predictions(self, records: Records) -> None:
-        """Refuse predictions of 0 where W = 1 / S."""
         if self.rho == 0 and self.name.startswith("proportional"):
             zero = np.flatnonzero(records.prediction == 0)
             if len(zero):
                 got = f"got 0 in row {int(records.rows[zero].min())} ({pluralize(len(zero), 'row')})"
                 rule = "must be above 0 with rho=0, where the weight is 1 / prediction"
-                raise InvalidInputError(sentence("y_prob", rule, got, "set rho, for example 0.01"))
+                raise InvalidInputError("y_prob", rule, got, "set rho, for example 0.01")
 
     @property
     def real(self) -> bool:
-        """Whether responses may be any number."""
         return self.name == "real"
 
     @property
@@ -141,8 +117,11 @@ class Variant:
             rows[part, 3] = np.random.default_rng(start).random(len(residual))
 
         map_threads(fill, range(0, len(prediction), BLOCK))
-        pooled = pooled_squares(prediction, rows[:, 2]) if self.real else None
-        return Terms(rows, self.real, self.statistic, pooled)
+        if not self.real:
+            return Terms(rows, False, self.statistic)
+        stratum = prediction_strata(prediction)
+        mean = np.bincount(stratum, rows[:, 2] ** 2) / np.bincount(stratum)
+        return Terms(rows, True, self.statistic, np.asarray(mean[stratum]))
 
 
 SUMS = 10  # that the kernels fill for each subpopulation
@@ -184,7 +163,6 @@ class Curves:
     effective: Array
 
     def take(self, kept: Sequence[int]) -> Curves:
-        """Return some of the subpopulations."""
         return Curves(*(getattr(self, name)[list(kept)] for name in self.__slots__))
 
 
@@ -192,46 +170,41 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms, tested_variance: Array |
     """Turn what the kernels filled into what the curves say; tests may divide by another variance."""
     size, total, moment, variance, end, top, bottom, mark, scale, squares = sums.T
     total = np.where(size > 0, total, 1.0)
-    kuiper, sigma = (top - bottom) / total, np.sqrt(variance) / total
-    after_high, after_low = ends[:, 1], ends[:, 3]
-    rising = np.sign(ends[:, 0] - ends[:, 2])  # 1 where the highest point comes last
-    z = quotient(kuiper, sigma, scale / total)
+    kuiper, gap, sigma = (top - bottom) / total, end / total, np.sqrt(variance) / total
     deviation = np.sqrt(variance if tested_variance is None else tested_variance)
-    curves = Curves(
+    if (
+        terms.statistic == "mean"
+    ):  # where the curve ends: all predictions count, and the sign is that of the gap
+        statistic, direction = np.abs(gap), np.sign(gap)
+        direction = np.where(statistic > NEARLY_ZERO * scale / total, direction, 0.0).astype(np.int64)
+        first = last = np.full(len(size), -1)
+    else:
+        statistic, direction = kuiper, np.sign(ends[:, 0] - ends[:, 2])  # 1 where the highest point is last
+        first = np.where(direction > 0, ends[:, 3], np.where(direction < 0, ends[:, 1], -1))
+        last = np.where(direction != 0, np.maximum(ends[:, 0], ends[:, 2]), -1)
+    return Curves(
         size=size.astype(np.int64),
         weight=total,
         mean_prediction=moment / total,
         mean_outcome=(moment + end) / total,
         kuiper=kuiper,
-        gap=end / total,
+        gap=gap,
         sigma=sigma,
-        z=z,
-        first=np.where(rising > 0, after_low, np.where(rising < 0, after_high, -1)),
-        last=np.where(rising != 0, np.maximum(ends[:, 0], ends[:, 2]), -1),
-        direction=rising,
+        z=_quotient(statistic, sigma, scale / total),
+        first=first,
+        last=last,
+        direction=direction,
         mark=mark,
-        lower=kuiper,
-        upper=kuiper,
-        tested=quotient(kuiper, deviation / total, scale / total),
+        lower=statistic,
+        upper=statistic,
+        tested=_quotient(statistic, deviation / total, scale / total),
         deviation=deviation,
         squares=squares / total,
         effective=size,
     )
-    return by_mean(curves, scale / total) if terms.statistic == "mean" else curves
 
 
-def by_mean(curves: Curves, scale: Array) -> Curves:
-    """Judge the same curves by where they end: all predictions count, and the sign is that of the gap."""
-    nowhere = np.full(len(curves.size), -1)
-    size = np.abs(curves.gap)
-    direction = np.where(size > NEARLY_ZERO * scale, np.sign(curves.gap), 0.0).astype(np.int64)
-    z = quotient(size, curves.sigma, scale)
-    tested = quotient(size, curves.deviation / curves.weight, scale)
-    curves = replace(curves, z=z, tested=tested, lower=size, upper=size)
-    return replace(curves, first=nowhere, last=nowhere, direction=direction)
-
-
-def quotient(statistic: Array, sigma: Array, scale: Array) -> Array:
+def _quotient(statistic: Array, sigma: Array, scale: Array) -> Array:
     """D_k / sigma_k; 0 where both are nearly 0, infinite where only sigma is (an impossible outcome)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = statistic / sigma

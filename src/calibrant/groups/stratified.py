@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.inference.odds_shift import EventCount, common_shift, exact_interval, law_of_sum, tail
+from calibrant.inference.pvalues import MORE_DRAWS, could_flip
 from calibrant.kernels.compile import compiled
 from calibrant.parallel import in_blocks
 from calibrant.results import Array
@@ -30,8 +31,6 @@ NULL_DIRECTION = 1e-9  # of the largest eigenvalue: below it a direction of the 
 ROUNDING = 1e-9  # a simulated statistic this close to the observed one counts as equal
 MAX_EXACT_VARIANCE = 100.0  # of a group's events: beyond it the law of a pair is normal
 MIN_SHUFFLES_COMPILED = 5_000_000  # records times draws
-MORE_DRAWS = 10  # times as many where chance could flip a verdict
-FLIP_DEVIATIONS = 2.6  # of a simulated p-value: 1 in 100
 MIN_PVALUE = 1e-60  # laws are cut off there
 MIN_SLOPE_RECORDS = 20  # of the rarer outcome in a group, below which its slope is not compared
 
@@ -365,12 +364,6 @@ def difference_tests(
         return first
     more = scores.draw(place, (MORE_DRAWS - 1) * draws, seed + 1)
     return found(np.concatenate((simulated, more)))
-
-
-def could_flip(pvalue: float, draws: int, level: float) -> bool:
-    """Return whether other draws could put a simulated p-value on the other side of the level."""
-    error = np.sqrt(level * (1 - level) / max(draws, 1))
-    return bool(draws and abs(pvalue - level) <= FLIP_DEVIATIONS * error)
 
 
 def _share_at_least(simulated: Array, observed: float) -> float:

@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Codes, Column, smallest_dtype
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.groups.rules import Condition, Rule, among, between, conjunction, equality, named_mask
+from calibrant.errors import InvalidInputError
+from calibrant.groups.rules import Condition, MaskIs, Rule, among, between, conjunction, equality
 from calibrant.groups.statistics import SUMS, WORTH_SHARING, Curves, Terms, curves_of
 from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
@@ -29,30 +29,27 @@ from calibrant.parallel import WORKERS, map_threads
 
 
 class Batch(Protocol):
-    """Subpopulations that are measured together; members are positions in the global order, ascending."""
+    """Subpopulations that are measured together; members are positions in the global order, ascending.
+
+    `offered` is how many there are before any look at the records, those without members among them.
+    """
 
     def __len__(self) -> int: ...
 
     @property
-    def offered(self) -> int:
-        """How many there are before any look at the records, those without members among them."""
+    def offered(self) -> int: ...
 
     @property
-    def rules(self) -> Sequence[Rule]:
-        """Who is in each, in words."""
+    def rules(self) -> Sequence[Rule]: ...
 
     @property
-    def lists(self) -> Lists:
-        """The same with the members of each as a list."""
+    def lists(self) -> Lists: ...
 
-    def members_of(self, k: int) -> Index:
-        """Return the members of subpopulation k."""
+    def members_of(self, k: int) -> Index: ...
 
-    def select(self, kept: Sequence[int]) -> Batch:
-        """Return some of the subpopulations."""
+    def select(self, kept: Sequence[int]) -> Batch: ...
 
-    def measure(self, terms: Terms) -> Curves:
-        """Return what the curve of each says."""
+    def measure(self, terms: Terms) -> Curves: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +62,6 @@ class Lists:
 
     @classmethod
     def of(cls, rules: Sequence[Rule], lists: Sequence[Index]) -> Lists:
-        """Put index lists one after another."""
         offsets = np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
         members = np.concatenate([*lists, np.empty(0, dtype=np.int32)]).astype(np.int32, copy=False)
         return cls(rules, members, offsets)
@@ -75,22 +71,18 @@ class Lists:
 
     @property
     def offered(self) -> int:
-        """All of these."""
         return len(self)
 
     def members_of(self, k: int) -> Index:
-        """Return the index list of subpopulation k."""
         return self.members[self.offsets[k] : self.offsets[k + 1]]
 
     def select(self, kept: Sequence[int]) -> Lists:
-        """Return some of the subpopulations."""
         if len(kept) == len(self):
             return self
         return Lists.of([self.rules[k] for k in kept], [self.members_of(k) for k in kept])
 
     @property
     def lists(self) -> Lists:
-        """These."""
         return self
 
     def share_out(self, run: Callable[[slice], None]) -> None:
@@ -101,7 +93,6 @@ class Lists:
         map_threads(run, map(slice, cuts[:-1], cuts[1:]))
 
     def measure(self, terms: Terms) -> Curves:
-        """Measure every list in one pass over its members."""
         sums, ends = np.zeros((len(self), SUMS)), np.zeros((len(self), 4), dtype=np.int64)
 
         def run(part: slice) -> None:
@@ -125,8 +116,8 @@ MOST_CELLS = 1 << 18  # beyond this only occupied cells are numbered
 class Partition:
     """One subpopulation per combination of values of the columns; `cell` numbers that of every record.
 
-    No columns make one of everyone.
-    `codes` holds the value of each column in every cell, `kept` the cells that are still of interest.
+    No columns make one of everyone. `codes` holds the value of each column in every cell, `kept` the cells
+    that are still of interest.
     """
 
     columns: Sequence[Column]
@@ -137,7 +128,19 @@ class Partition:
     @classmethod
     def by(cls, columns: Sequence[Column]) -> Partition:
         """Divide everyone by the values of the columns."""
-        cell, codes = _combined(columns)
+        cell = columns[0].codes
+        codes = np.arange(len(columns[0].labels))[:, None]
+        for column in columns[1:]:
+            width = len(column.labels)
+            cells = len(codes) * width
+            kind = smallest_dtype(cells + 1)  # the width itself must fit, and may be the number of cells
+            joint = cell.astype(kind) * kind.type(width) + column.codes
+            if cells > MOST_CELLS:
+                occupied, numbered = np.unique(joint, return_inverse=True)
+                cell = numbered.astype(smallest_dtype(len(occupied)))
+            else:
+                cell, occupied = joint, np.arange(cells)
+            codes = np.column_stack((codes[occupied // width], occupied % width))
         return cls(columns, cell, codes, np.arange(len(codes)))
 
     def __len__(self) -> int:
@@ -145,12 +148,10 @@ class Partition:
 
     @property
     def offered(self) -> int:
-        """How many combinations of values there are, including empty ones."""
         return math.prod(len(column.labels) for column in self.columns)
 
     @cached_property
     def rules(self) -> Sequence[Rule]:
-        """Who is in each, in words."""
         if not self.columns:
             return [Rule()]
         return [
@@ -159,16 +160,13 @@ class Partition:
         ]
 
     def members_of(self, k: int) -> Index:
-        """Return the members of subpopulation k."""
         return np.flatnonzero(self.cell == self.kept[k]).astype(np.int32)
 
     def select(self, kept: Sequence[int]) -> Partition:
-        """Return some of the subpopulations."""
         return self if len(kept) == len(self) else replace(self, kept=self.kept[list(kept)])
 
     @cached_property
     def lists(self) -> Lists:
-        """The same with the members of each as a list."""
         counts = np.bincount(self.cell, minlength=len(self.codes))
         ends = np.cumsum(counts)
         members = np.empty(len(self.cell), dtype=np.int32)
@@ -177,30 +175,11 @@ class Partition:
         return replace(everything.select(self.kept.tolist()), rules=self.rules)
 
     def measure(self, terms: Terms) -> Curves:
-        """Measure every part in one pass over the records."""
         if terms.successive:
             return self.lists.measure(terms)
         sums, ends = np.empty((len(self.codes), SUMS)), np.empty((len(self.codes), 4), dtype=np.int64)
         partition_curves(self.cell, terms.rows, sums, ends)
         return curves_of(sums[self.kept], ends[self.kept], terms)
-
-
-def _combined(columns: Sequence[Column]) -> tuple[Codes, npt.NDArray[np.int64]]:
-    """Return the number of each record's cell, and for each cell the codes of the columns."""
-    cell = columns[0].codes
-    codes = np.arange(len(columns[0].labels))[:, None]
-    for column in columns[1:]:
-        width = len(column.labels)
-        cells = len(codes) * width
-        kind = smallest_dtype(cells + 1)  # the width itself must fit, and may be the number of cells
-        joint = cell.astype(kind) * kind.type(width) + column.codes
-        if cells > MOST_CELLS:
-            occupied, numbered = np.unique(joint, return_inverse=True)
-            cell = numbered.astype(smallest_dtype(len(occupied)))
-        else:
-            cell, occupied = joint, np.arange(cells)
-        codes = np.column_stack((codes[occupied // width], occupied % width))
-    return cell, codes
 
 
 Masks = dict[str, npt.NDArray[np.bool_]]
@@ -220,9 +199,8 @@ def as_masks(groups: Any, length: int, labels: Any = None) -> Masks | None:
         return None
     for name, array in arrays.items():
         if array.ndim != 1:
-            raise InvalidInputError(
-                sentence(f"mask {name!r}", "must be one-dimensional", f"got shape {array.shape}")
-            )
+            got = f"got shape {array.shape}"
+            raise InvalidInputError(f"mask {name!r}", "must be one-dimensional", got)
         check_same_length(array, range(length), (f"mask {name!r}", "y_prob"))
     for name, mask in groups.items():
         check_aligned(mask, labels, (f"mask {name!r}", "y_prob"))
@@ -239,7 +217,7 @@ def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
     names: list[Rule] = []
     lists: list[Index] = []
     for name, mask in masks.items():
-        names.append(named_mask(name))
+        names.append(Rule([MaskIs(name)]))
         lists.append(np.flatnonzero(mask[rows]).astype(np.int32))
         if sum(map(len, lists)) >= MOST_MEMBERS:
             yield Lists.of(names, lists)
@@ -257,7 +235,7 @@ def offered_combinations(columns: Sequence[Column], depth: int) -> int:
     return sum(sums[1:])
 
 
-def combinations(columns: Sequence[Column], depth: int) -> Iterator[Batch]:
+def combinations(columns: Sequence[Column], depth: int) -> Iterator[Partition]:
     """Yield every combination of values of 1, 2, ... `depth` columns, few columns first."""
     for size in range(1, min(depth, len(columns)) + 1):
         for chosen in itertools.combinations(columns, size):
@@ -267,7 +245,6 @@ def combinations(columns: Sequence[Column], depth: int) -> Iterator[Batch]:
 Conditions = tuple[tuple[int, bytes], ...]  # the codes that were kept, by column
 CAPACITY = 2**24  # members of subsets that are kept for later paths
 FEW = 2**12  # codes of a column that are kept with them
-FRUITLESS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
 
 @dataclass(slots=True, eq=False)
@@ -288,17 +265,12 @@ class Visited:
     capacity: int = CAPACITY
 
     def keep(self, conditions: Conditions, subset: Subset) -> None:
-        """Keep a subset if its members fit in memory."""
         if len(subset.members) <= self.capacity:
             self.capacity -= len(subset.members)
             self.subsets[conditions] = subset
 
 
-class PathStep(NamedTuple):
-    """A subset on a path, and who is in it in words; None where an earlier path has offered it."""
-
-    subset: Subset
-    rule: Rule | None
+PathStep = tuple[Subset, Rule | None]  # who is in it in words; None where an earlier path has offered it
 
 
 @dataclass(slots=True, eq=False)
@@ -359,15 +331,15 @@ class Path:
         self.subset = known
 
     def rule(self) -> Rule:
-        """Say in words who is left."""
-        return conjunction(self._condition(j) for j in sorted(self.intervals))
-
-    def _condition(self, j: int) -> Condition | None:
-        low, high = self.intervals[j]
-        if not self.columns[j].nominal:
-            return between(self.columns[j], low, high)
-        places = self.ranks[j]
-        return among(self.columns[j], np.flatnonzero((places >= low) & (places < high)).tolist())
+        conditions: list[Condition | None] = []
+        for j in sorted(self.intervals):
+            (low, high), column = self.intervals[j], self.columns[j]
+            if column.nominal:
+                places = self.ranks[j]
+                conditions.append(among(column, np.flatnonzero((places >= low) & (places < high)).tolist()))
+            else:
+                conditions.append(between(column, low, high))
+        return conjunction(conditions)
 
 
 def _distinct(place: Index, size: int) -> Index:
@@ -383,15 +355,8 @@ def _distinct(place: Index, size: int) -> Index:
 
 def random_paths(
     columns: Sequence[Column], min_size: int, rng: np.random.Generator
-) -> Iterator[Sequence[PathStep]]:
-    """Yield path after path without end; the last step of each is the one that is too small, if any."""
-    visited = Visited(Subset(np.arange(len(columns[0].codes), dtype=np.int32)))
-    while True:
-        yield _walk(Path(columns, visited, visited.everyone), min_size, rng)
-
-
-def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Sequence[PathStep]:
-    """Follow one path until it is too small, or nothing is left to split.
+) -> Iterator[list[PathStep]]:
+    """Yield path after path without end, each until it is too small or nothing is left to split.
 
     One departure from Algorithm 1. Where the covariate drawn has a single value left, its median is that
     value: the paper's step then keeps everyone ("at or above") or no one ("below"), so that half of these
@@ -400,12 +365,14 @@ def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Sequence[PathS
     subpopulations, for the paper's paths get past such a draw half of the time; these reach the deep ones
     with fewer paths.
     """
-    steps = []
-    divisible = list(range(len(path.columns)))
-    while divisible and len(path.subset.members) >= min_size:
-        j = divisible[rng.integers(len(divisible))]
-        if not path.split(j, rng):
-            divisible.remove(j)  # one value only, now and further down
-            continue
-        steps.append(PathStep(path.subset, None if path.subset.offered else path.rule()))
-    return steps
+    visited = Visited(Subset(np.arange(len(columns[0].codes), dtype=np.int32)))
+    while True:
+        path, steps = Path(columns, visited, visited.everyone), []
+        divisible = list(range(len(columns)))
+        while divisible and len(path.subset.members) >= min_size:
+            j = divisible[rng.integers(len(divisible))]
+            if path.split(j, rng):
+                steps.append((path.subset, None if path.subset.offered else path.rule()))
+            else:
+                divisible.remove(j)  # one value only, now and further down
+        yield steps

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.formatting import at_floor, dropped_note, pluralize, pvalue_phrase, pvalue_text
 from calibrant.groups.family import null_sums
-from calibrant.inference.multiple_testing import adjusted_pvalues
+from calibrant.inference.pvalues import adjusted_pvalues
 from calibrant.inputs import check_aligned
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Records, check_records

@@ -16,7 +16,7 @@ from calibrant.formatting import (
     pvalue_text,
 )
 from calibrant.inference.classic_tests import visible_bias
-from calibrant.inference.multiple_testing import holm
+from calibrant.inference.pvalues import holm
 from calibrant.inference.testing import calibration_test
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.multiclass import class_wise, top_label
@@ -118,10 +118,6 @@ class ClassTable(Result):
         """Return the table: top label first, then the classes in their order."""
         columns = ("class", "predicted", "observed", "difference", self.measure, "p-value", "adjusted")
         return Table(columns, tuple(_line(one) for one in self.rows()))
-
-    def tables(self) -> tuple[Table]:
-        """Return the table."""
-        return (self.sheet(),)
 
 
 def _line(one: ClassLevel) -> tuple[Any, ...]:

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inference.null import SignNull, record_outcomes, record_weights
+from calibrant.inference.pvalues import exceedance
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics import registry
 from calibrant.metrics.bibliography import BESIDE_MEASURES
@@ -111,7 +112,7 @@ def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Mea
     degrees = _degrees(spread, settings["fitted"])
     if degrees < 1:
         got = f"got {pluralize(len(starts), 'bin')}"
-        raise InvalidInputError(sentence("groups", "must leave a degree of freedom", got))
+        raise InvalidInputError("groups", "must leave a degree of freedom", got)
 
     def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
         return _chi_square(np.add.reduceat(residuals, starts, axis=1), spread)
@@ -155,7 +156,7 @@ def spiegelhalter(forecasts: Forecasts) -> Certified:
     scale = SPIEGELHALTER.scale(forecasts)
     if scale == 0.0:
         raise TooFewRecordsError(
-            sentence("Spiegelhalter's z", "needs a prediction other than 0, 1/2 and 1", "got none")
+            "Spiegelhalter's z", "needs a prediction other than 0, 1/2 and 1", "got none"
         )
     return Certified.point(dot(forecasts.residuals, 1 - 2 * forecasts.values) / scale)
 
@@ -202,7 +203,7 @@ def omnibus(forecasts: Forecasts) -> Certified:
     -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
     statistic and no measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
     are; `impossible` in the details is the share of such records, by weight. `visible_bias` is the least
-    common bias that would be noticed with probability 90 %, and `ranks_inverted` is there where higher
+    common bias that would be noticed with probability 90%, and `ranks_inverted` is there where higher
     predictions go with fewer events.
 
     >>> round(omnibus([0, 0, 0, 1], [0.6, 0.7, 0.8, 0.9]), 6)
@@ -324,19 +325,10 @@ def bounded_leverage(forecasts: Forecasts) -> Array:
     return np.asarray(limited - dot(variance, limited) / total)
 
 
-@dataclass(frozen=True, slots=True)
-class SignedOmnibus:
-    """The omnibus test by random signs: the statistic, its p-value and what it found."""
-
-    statistic: float
-    pvalue: float
-    details: Mapping[str, float]
-
-
 def omnibus_by_signs(
-    null: SignNull, draws: int, seed: int, threads: int | None = None, progress: Progress | None = None
-) -> SignedOmnibus:
-    """Test by Kuiper's range under random signs and by the larger of two standardized scores.
+    null: SignNull, *, draws: int, seed: int, threads: int | None = None, progress: Progress | None = None
+) -> tuple[float, float, dict[str, float]]:
+    """Return statistic, p-value and details of Kuiper's range and of the larger of two scores, under signs.
 
     The two p-values are joined as if independent, 1 - (1 - p)^2, which their positive dependence makes safe.
     """
@@ -355,14 +347,7 @@ def omnibus_by_signs(
     least = min(kuiper, cox)
     bias, slope = scores[0].tolist()
     details = {"kuiper_pvalue": kuiper, "cox_pvalue": cox, "bias_z": bias, "slope_z": slope}
-    return SignedOmnibus(-math.log(least), 1 - (1 - least) ** 2, details)
-
-
-def exceedance(observed: float, drawn: Array) -> float:
-    """Return the Monte-Carlo p-value: the share of draws, and of the data, at least as large as the data."""
-    # draws that equal the statistic in exact arithmetic must count whatever the rounding
-    reached = np.count_nonzero(drawn >= observed - 1e-9 * abs(observed) - 1e-15)
-    return (1 + int(reached)) / (len(drawn) + 1)
+    return -math.log(least), 1 - (1 - least) ** 2, details
 
 
 def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:

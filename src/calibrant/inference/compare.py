@@ -24,7 +24,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import (
     MERGED_ABOVE,
@@ -37,7 +37,6 @@ from calibrant.inference.bootstrap import (
 )
 from calibrant.inference.comparison import (
     DRAWS,
-    MOST_MORE,
     Comparison,
     Difference,
     OutcomeComparison,
@@ -47,10 +46,10 @@ from calibrant.inference.comparison import (
 )
 from calibrant.inference.intervals import around, central, check_confidence, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
-from calibrant.inference.multiple_testing import holm
 from calibrant.inference.null import batched, has_equal_weights, measured
 from calibrant.inference.paired_rows import PairedRows, complete_rows, models_given, named_models
-from calibrant.inference.testing import is_rejected, run_test
+from calibrant.inference.pvalues import MORE_DRAWS, draw_until_decided, holm, is_rejected
+from calibrant.inference.testing import run_test
 from calibrant.kernels.resampling import CountedCodes, resampled_tallies, tally_picked, tally_poisson
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
@@ -236,7 +235,7 @@ def calibration_pvalues(
     taken = [model.cells for model in cells] or list(models.values())
     if not (row.complete or row.signed) or seminorm_power(taken[0], row, settings) == 2:
         return dict.fromkeys(models, 0.0)
-    how: dict[str, Any] = {"method": "auto", "draws": draws, "seed": seed, "threads": threads}
+    how: dict[str, Any] = {"draws": draws, "seed": seed, "threads": threads, "level": None}
     return {
         name: run_test(forecasts, row, settings, **how).pvalue if forecasts.binary else 0.0
         for name, forecasts in zip(models, taken, strict=True)
@@ -396,7 +395,7 @@ def compare(
     values = map_threads_named(lambda one: float(row.function.core(one, **settings)), models, size=size)
     cells = [] if related else on_cells(models, row, settings, values, confidence)
 
-    def differences(count: int) -> tuple[Difference, ...]:
+    def differences(count: int) -> tuple[tuple[Difference, ...], int]:
         how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads}
         if cells:
             predicted = list(rows.models.values())
@@ -410,12 +409,12 @@ def compare(
         pvalues = calibration_pvalues(models, cells, row, settings, **how)
         pairs = _differences(list(models), errors, confidence)
         allowed = widen_if_calibrated(pairs, pvalues, rows, row, settings, confidence)
-        return _holm(_reachable(allowed, row.reachable(settings)[1]))
+        return _holm(_reachable(allowed, row.reachable(settings)[1])), count
 
-    pairs = differences(count)
-    if any(may_flip(pair, count, confidence) for pair in pairs):
-        count = max(count, MOST_MORE * draws)
-        pairs = differences(count)
+    def is_close(found: tuple[tuple[Difference, ...], int], count: int) -> bool:
+        return any(may_flip(pair, count, confidence) for pair in found[0])
+
+    pairs, count = draw_until_decided(differences, is_close, count)
     return Comparison(
         measure=row.name,
         values=values,
@@ -446,7 +445,7 @@ def _refuse_with_outcomes(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             rule, hint = "does not apply to models with outcomes of their own", "leave it out"
-            raise InvalidInputError(sentence(name, rule, hint=hint))
+            raise InvalidInputError(name, rule, hint=hint)
 
 
 def _enough(asked: int, pairs: int, confidence: float) -> int:
@@ -458,7 +457,7 @@ def _enough(asked: int, pairs: int, confidence: float) -> int:
     ([999, 1119, 999], 39)
     """
     enough = math.ceil(2 * pairs / (1 - confidence) - 1e-9) - 1
-    return max(asked, enough) if asked >= DRAWS and enough <= MOST_MORE * asked else asked
+    return max(asked, enough) if asked >= DRAWS and enough <= MORE_DRAWS * asked else asked
 
 
 def _differences(names: list[str], errors: list[_Error], confidence: float) -> list[Difference]:

@@ -21,12 +21,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.formatting import dropped_note, format_value, pluralize, pvalue_phrase, pvalue_text
 from calibrant.inference.intervals import check_confidence
-from calibrant.inference.multiple_testing import holm
 from calibrant.inference.null import ClusterSummary
-from calibrant.inference.testing import is_rejected
+from calibrant.inference.pvalues import could_flip, holm, is_rejected
 from calibrant.inputs import InputNames
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.registry import Measure
@@ -35,8 +34,6 @@ from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, TableCell, number_cell, text_cell
 
 DRAWS = 999  # resamples, and the fewest whose simulation error is judged
-MOST_MORE = 10  # times the draws asked for, where simulation error could change a verdict
-SIMULATION_ERRORS = 2.0  # standard errors of a simulated p-value that a limit must be away from it
 NAMED = 4  # models named in one sentence
 
 
@@ -272,13 +269,11 @@ class Comparison(Result):
 def may_flip(pair: Difference, draws: int, confidence: float) -> bool:
     """Return whether simulation error could move an adjusted p-value across 1 - confidence.
 
-    A p-value is twice a share of the draws, so its variance is at most 2 p / draws. Few draws, which were
-    asked for, are taken as they are.
+    A p-value is twice a share of the draws. Few draws, which were asked for, are taken as they are.
     """
     if draws < DRAWS or pair.pvalue_is_bound:
         return False
-    error = pair.adjusted / pair.pvalue * math.sqrt(2 * pair.pvalue / draws)
-    return abs(pair.adjusted - (1 - confidence)) < SIMULATION_ERRORS * error
+    return could_flip(pair.adjusted, draws, 1 - confidence, 2 * pair.adjusted / pair.pvalue)
 
 
 def error_of(row: Measure, value: Any) -> Any:
@@ -435,10 +430,10 @@ def _paired(outcomes: Any, predictions: Any, clusters: Any, missing: Missing, po
         if not isinstance(given, Mapping) or len(given) < 2:
             hint = 'outcomes={"a": y_a, "b": y_b}, predictions={"a": p_a, "b": p_b}'
             rule = "must map the names of two models or more to their columns"
-            raise InvalidInputError(sentence(name, rule, f"got {type(given).__name__}", hint))
+            raise InvalidInputError(name, rule, f"got {type(given).__name__}", hint)
     if set(outcomes) != set(predictions):
         got = f"got {', '.join(map(str, outcomes))} and {', '.join(map(str, predictions))}"
-        raise InvalidInputError(sentence("outcomes and predictions", "must name the same models", got))
+        raise InvalidInputError("outcomes and predictions", "must name the same models", got)
     names = [str(name) for name in predictions]
     columns: dict[str, tuple[Array, Array]] = {}
     for name, key in zip(names, predictions, strict=True):
@@ -452,17 +447,17 @@ def _paired(outcomes: Any, predictions: Any, clusters: Any, missing: Missing, po
             "must be about the same rows",
             "keep the questions that all models answered, in one order",
         )
-        raise InvalidInputError(sentence("models", rule, got, hint))
+        raise InvalidInputError("models", rule, got, hint)
     n = sizes.pop()
     labels = np.arange(n) if clusters is None else np.asarray(clusters)
     if labels.shape != (n,):
-        raise InvalidInputError(sentence("clusters", f"must be {n:,} labels", f"got shape {labels.shape}"))
+        raise InvalidInputError("clusters", f"must be {n:,} labels", f"got shape {labels.shape}")
     kept = np.all([np.isfinite(column) for pair in columns.values() for column in pair], axis=0)
     codes = np.unique(labels[kept], return_inverse=True)[1].reshape(-1)
     if len(codes) == 0 or int(codes.max()) + 1 < MIN_CLUSTERS:
         unit = "complete rows" if clusters is None else "clusters"
         got = f"got {0 if len(codes) == 0 else int(codes.max()) + 1}"
-        raise TooFewRecordsError(sentence("compare", f"needs {MIN_CLUSTERS} {unit} or more", got))
+        raise TooFewRecordsError("compare", f"needs {MIN_CLUSTERS} {unit} or more", got)
     complete = {name: (y[kept], p[kept]) for name, (y, p) in columns.items()}
     return _Rows(complete, codes, int(n - np.count_nonzero(kept)))
 

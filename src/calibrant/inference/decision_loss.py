@@ -14,7 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, pluralize
 from calibrant.inference.bootstrap import upper_quantile
 from calibrant.inference.null import NullOutcomes
-from calibrant.inference.testing import is_rejected
+from calibrant.inference.pvalues import is_rejected
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import accepts_rows
 from calibrant.metrics.decisions.fixed_payoff import fixed_decision_loss

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.crossfit import Responses
 from calibrant.formatting import confidence_text
 from calibrant.inference.intervals import check_confidence, check_resampling
 from calibrant.inference.net_benefits import DecisionRows, critical_value, difference
+from calibrant.inference.pvalues import bonferroni
 from calibrant.inputs import (
     InputNames,
     check_aligned,
@@ -123,7 +124,7 @@ def names_of_two(prob_a: Any, prob_b: Any, names: Sequence[str] | None) -> tuple
     if isinstance(names, str) or len(given) != wanted or len(set(given)) < wanted or not all(given):
         alone = "must be one name, as the baselines have theirs"
         rule = "must be two different names" if wanted == 2 else alone
-        raise InvalidInputError(sentence("names", rule, f"got {names!r}"))
+        raise InvalidInputError("names", rule, f"got {names!r}")
     return given[0], given[-1]
 
 
@@ -141,7 +142,7 @@ def named_baselines(prob_b: Any) -> dict[str, Any] | None:
     else:
         return None
     if not named:
-        raise InvalidInputError(sentence("prob_b", "must name at least one baseline", "got none"))
+        raise InvalidInputError("prob_b", "must name at least one baseline", "got none")
     return named
 
 
@@ -307,14 +308,13 @@ def dominance(
     if baselines is None:
         both = names_of_two(prob_a, prob_b, names)
         return _over_one(y_true, prob_a, prob_b, both, sample_weight, missing, confidence, draws, seed)
-    tail, used = (1 - float(confidence)) / len(baselines), seed if draws == 0 else recorded_seed(seed)
+    alone = bonferroni(float(confidence), len(baselines))
+    used = seed if draws == 0 else recorded_seed(seed)
     model, each = names_of_two(prob_a, None, names)[0], {}
     for name, column in baselines.items():
         both = (model, name)
         try:
-            each[name] = _over_one(
-                y_true, prob_a, column, both, sample_weight, missing, 1 - tail, draws, used
-            )
+            each[name] = _over_one(y_true, prob_a, column, both, sample_weight, missing, alone, draws, used)
         except InvalidInputError as error:
             raise type(error)(f"baseline {name!r}: {error}") from None
     return DominanceOver(each, float(confidence))

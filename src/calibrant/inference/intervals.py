@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
@@ -33,7 +33,8 @@ from calibrant.inference.null import (
     measured,
     null_values,
 )
-from calibrant.inference.testing import by_signs, has_sign_test, is_rejected, run_test
+from calibrant.inference.pvalues import is_rejected
+from calibrant.inference.testing import by_signs, has_sign_test, run_test
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words
@@ -245,7 +246,7 @@ def _guaranteed(
         raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
     if options or is_clustered(forecasts):
         got = f"got {', '.join(options) or 'clusters'}"
-        raise InvalidInputError(sentence("method", '"guaranteed" takes no options and no clusters', got))
+        raise InvalidInputError("method", '"guaranteed" takes no options and no clusters', got)
     found = take(forecasts, measure)
     below, above = guaranteed_reach(forecasts, measure, (1 - confidence) / 2)
     row = find_measure(measure)
@@ -334,7 +335,8 @@ def bounds(
     if untested or interval.lower <= row.ideal <= interval.upper:
         return interval
     if pvalue is None:
-        tested = run_test(forecasts, row, settings, method="auto", draws=draws, seed=seed, threads=threads)
+        level = 1 - confidence
+        tested = run_test(forecasts, row, settings, draws=draws, seed=seed, threads=threads, level=level)
         pvalue = tested.pvalue
     if is_rejected(pvalue, confidence):
         return interval
@@ -392,7 +394,7 @@ def central(values: Array, confidence: float) -> tuple[float, float]:
     defined = values[np.isfinite(values)]
     if 2 * len(defined) < len(values):
         raise TooFewRecordsError(
-            sentence("resampling", "needs a measure with a value in most resamples", f"got {len(defined)}")
+            "resampling", "needs a measure with a value in most resamples", f"got {len(defined)}"
         )
     tail = (1 - confidence) / 2
     return lower_quantile(defined, tail), upper_quantile(defined, 1 - tail)
@@ -406,7 +408,7 @@ def check_confidence(confidence: float) -> None:
 def check_resampling(n: int) -> None:
     """Refuse a single record: every resample of it is the same."""
     if n < 2:
-        raise TooFewRecordsError(sentence("resampling", "needs two records or more", f"got {n}"))
+        raise TooFewRecordsError("resampling", "needs two records or more", f"got {n}")
 
 
 def _unbiased(forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float) -> float | None:

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Resampler, lower_quantile, upper_quantile, values_of_resamples
@@ -191,7 +191,7 @@ def _drawing(forecasts: Forecasts, rates: Array) -> NullDraws:
     if forecasts.record_outcomes is None and not forecasts.binary:
         hint = "leave out the rows with fractional outcomes, or take confidence_interval of all rows"
         rule = "is not taken of merged predictions where outcomes are fractions"
-        raise InvalidInputError(sentence("this interval", rule, hint=hint))
+        raise InvalidInputError("this interval", rule, hint=hint)
     if rates is forecasts.values:
         return SignNull(forecasts)
     fit = isotonic_curve(forecasts)
@@ -318,7 +318,7 @@ def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the prediction
     if certain:
         rule = f"must lie between 0 and 1 for an interval of the {name}"
         hint = "leave these rows out and say how many they are, or look at another measure"
-        raise InvalidInputError(sentence(whose, rule, f"{certain:,} are 0 or 1", hint))
+        raise InvalidInputError(whose, rule, f"{certain:,} are 0 or 1", hint)
 
 
 def _end(score: Callable[[float], float], value: float, step: float, level: float) -> float:

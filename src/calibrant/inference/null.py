@@ -28,7 +28,6 @@ from calibrant.errors import (
     LevelSetWarning,
     TooFewClustersError,
     TooFewRecordsError,
-    sentence,
 )
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -147,9 +146,7 @@ class NullOutcomes:
     def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
         if not forecasts.binary:
             hint = Hint("{} tests fractions by random signs", null="signs")
-            raise InvalidInputError(
-                sentence("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
-            )
+            raise InvalidInputError("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
         self.forecasts = forecasts
         self._rates = forecasts.values if rates is None else rates
         self._stand_ins: TwoPointWeights | None = None
@@ -469,12 +466,12 @@ def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) ->
     if found.effective < MIN_CLUSTERS:
         rule = f"must amount to at least {MIN_CLUSTERS:g} of equal weight"
         got = f"got {found.number:,}, worth about {found.effective:.1f}"
-        raise TooFewClustersError(sentence(f"{noun}s", rule, got, "too little data to say; collect more"))
+        raise TooFewClustersError(f"{noun}s", rule, got, "too little data to say; collect more")
     if min(above, below) < least and (above or below):
         side = "above" if above < below else "below"
         rule = f"must include at least {least} with an outcome {side} its prediction"
         raise TooFewClustersError(
-            sentence(f"{noun}s", rule, f"got {min(above, below)} of {found.number:,}", "collect more data")
+            f"{noun}s", rule, f"got {min(above, below)} of {found.number:,}", "collect more data"
         )
 
 
@@ -501,10 +498,10 @@ def record_outcomes(forecasts: Forecasts) -> Array:
     if forecasts.cells is not None or not has_equal_weights(forecasts):
         hint = "pass the rows themselves"
         if forecasts.binary:
-            raise InvalidInputError(sentence("random signs", "need single rows", "got a sketch", hint))
+            raise InvalidInputError("random signs", "need single rows", "got a sketch", hint)
         rule, why = "cannot be tested from this sketch", "it keeps their sums, not how they vary"
         hint = f"{hint}, or sketch outcomes of 0 and 1"
-        raise InvalidInputError(sentence("fractional outcomes", rule, why, hint))
+        raise InvalidInputError("fractional outcomes", rule, why, hint)
     ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
     alternating = np.column_stack([ones, forecasts.counts - ones]).ravel()
     return np.repeat(np.tile([1.0, 0.0], forecasts.levels), alternating)

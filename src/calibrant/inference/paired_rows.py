@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.censoring import Censored
 from calibrant.clusters import Clusters
 from calibrant.columns import cluster_labels
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.inference.bootstrap import tallied
@@ -71,19 +71,19 @@ def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: i
     named = _named_already(predictions[0]) if len(predictions) == 1 else None
     if named is not None and names is not None:
         rule = "must not be combined with a mapping or a frame, which names the models"
-        raise InvalidInputError(sentence("names", rule, f"got {names}"))
+        raise InvalidInputError("names", rule, f"got {names}")
     if named is None:
         letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
         chosen = letters if names is None else list(names)
         if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
             got = f"got {pluralize(len(chosen), 'name')} for {pluralize(len(predictions), 'model')}"
-            raise InvalidInputError(sentence("names", "must be one different name per model", got))
+            raise InvalidInputError("names", "must be one different name per model", got)
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < least:
         if least == 1:
-            raise InvalidInputError(sentence("predictions", "must be those of a model or more", "got none"))
+            raise InvalidInputError("predictions", "must be those of a model or more", "got none")
         hint = "one model is compared between groups of rows by compare_groups, or by --groups"
-        raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}", hint))
+        raise InvalidInputError("compare", "needs two models or more", f"got {len(named)}", hint)
     return named
 
 
@@ -216,7 +216,7 @@ def complete_rows(
     if absent is not None:
         if absent.all():
             rule = "must have a row without a missing value in any of them"
-            raise InvalidInputError(sentence("models", rule, f"got {len(y):,}, none complete"))
+            raise InvalidInputError("models", rule, f"got {len(y):,}, none complete")
         paired = replace(paired.take(~absent), dropped=int(np.count_nonzero(absent)))
     if paired.weights is not None:
         paired = paired.take(paired.weights > 0)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -168,16 +168,12 @@ class PowerStudy:
             open_share(name, value)
         if power <= alpha:
             hint = "a test rejects calibrated forecasts with probability alpha"
-            raise InvalidInputError(
-                sentence("power", f"must exceed alpha, {alpha:g}", f"got {power:g}", hint)
-            )
+            raise InvalidInputError("power", f"must exceed alpha, {alpha:g}", f"got {power:g}", hint)
         self.alpha = alpha
         self.measure = measure
         self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
         if alpha * (self.draws + 1) < 1:
-            raise InvalidInputError(
-                sentence("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
-            )
+            raise InvalidInputError("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
         self.values = _quantiles(predictions)
         if alternative == "alternating" and predictions is None:
             self.values = (1 + self.values) / 3  # D_theta of the testing paper: u_i = 1/3 + i / (3 t)
@@ -201,9 +197,7 @@ class PowerStudy:
         largest = self.distance(self.truth(1.0))
         if not 0 < number("distance", distance) <= largest:
             got = f"got {distance}"
-            raise InvalidInputError(
-                sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
-            )
+            raise InvalidInputError("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
         size = root(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, 1e-5)
         return self.truth(size)
 
@@ -278,11 +272,11 @@ def _own_direction(alternative: Alternative, values: Array) -> Array:
         direction = np.asarray(alternative(values.copy()), dtype=np.float64)
     except Exception as error:  # the user's function may raise anything
         got = f"it raised {type(error).__name__}: {error}"
-        raise InvalidInputError(sentence("alternative", rule, got)) from error
+        raise InvalidInputError("alternative", rule, got) from error
     if direction.shape not in ((), values.shape) or not np.isfinite(direction).all():
         got = f"got shape {direction.shape} for {len(values)} quantiles"
         got = "got infinity or NaN" if direction.shape in ((), values.shape) else got
-        raise InvalidInputError(sentence("alternative", rule, got))
+        raise InvalidInputError("alternative", rule, got)
     return np.broadcast_to(direction, values.shape)
 
 
@@ -364,7 +358,7 @@ def required_samples(
     open_share("confidence", confidence)
     if (distance is None) == (accept is None and reject is None) or (accept is None) != (reject is None):
         rule = "needs either a distance, or both accept and reject"
-        raise InvalidInputError(sentence("required_samples", rule))
+        raise InvalidInputError("required_samples", rule)
     if distance is None:
         return _for_tolerance(accept, reject, confidence, measure)  # type: ignore[arg-type]
     study = PowerStudy(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
@@ -373,7 +367,7 @@ def required_samples(
     while study.power(high, truth) < power:
         high *= 2
         if high > MOST:
-            raise CalibrantError(sentence("the test", f"must reach the power by {MOST:,} records"))
+            raise CalibrantError("the test", f"must reach the power by {MOST:,} records")
     low = high // 2
     while high - low > max(1, PRECISION * high):
         middle = (low + high) // 2
@@ -386,7 +380,7 @@ def _for_tolerance(accept: float, reject: float, confidence: float, measure: str
     n = records_for_verdict(accept, reject, confidence, used)
     if n > MOST:
         got = f"got {pluralize(n, 'record')} for {accept} and {reject}"
-        raise CalibrantError(sentence("accept and reject", "must be further apart", got))
+        raise CalibrantError("accept and reject", "must be further apart", got)
     return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
 
 
@@ -435,7 +429,7 @@ def detectable_distance(
     most = study.power(n, study.truth(high))
     if most < power:
         got = f"got power {most:.2f} at best"
-        raise CalibrantError(sentence(f"{pluralize(n, 'record')}", "must be able to reach the power", got))
+        raise CalibrantError(f"{pluralize(n, 'record')}", "must be able to reach the power", got)
     while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)

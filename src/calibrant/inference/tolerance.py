@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import Hint, InvalidInputError, reject_name, sentence
+from calibrant.errors import Hint, InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper_quantile
@@ -185,7 +185,7 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
     gap = math.pow(reject / factor, 1 / power) - math.pow(accept * factor, 1 / power) - SOLVED
     if gap <= 0:
         got = f"got {accept} and {reject}"
-        raise InvalidInputError(sentence("accept and reject", "must be further apart", got))
+        raise InvalidInputError("accept and reject", "must be further apart", got)
     width = 2 * math.sqrt(2 * math.log(1 / (1 - confidence))) + EXPECTED_DEVIATION[measure]
     return math.floor((width / gap) ** 2) + 1
 
@@ -221,7 +221,7 @@ def _check(accept: float, reject: float, confidence: float, measure: str, method
         raise reject_name("method", method, ["guaranteed", "bootstrap"])
     if not 0 <= number("accept", accept) < number("reject", reject) <= 1:
         got = f"got accept {accept} and reject {reject}"
-        raise InvalidInputError(sentence("accept and reject", "must be 0 <= accept < reject <= 1", got))
+        raise InvalidInputError("accept and reject", "must be 0 <= accept < reject <= 1", got)
     if measure == "smooth" and reject <= 4 * accept:
         got, hint = f"got {reject} and {accept}", Hint("{} has no such limit", measure="lower-distance")
-        raise InvalidInputError(sentence("reject", "must exceed 4 accept for smooth", got, hint))
+        raise InvalidInputError("reject", "must exceed 4 accept for smooth", got, hint)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
@@ -231,14 +231,14 @@ def validation_sample_size(
     for name, width in zip(("ratio_width", "slope_width", "c_width"), widths.values(), strict=True):
         if not MIN_WIDTH <= number(name, width) < math.inf:
             rule = f"must be a positive number of at least {MIN_WIDTH:g}"
-            raise InvalidInputError(sentence(name, rule, f"got {width!r}"))
+            raise InvalidInputError(name, rule, f"got {width!r}")
     reach = _reach(confidence)
     if not 0 < reach < math.inf:
-        raise InvalidInputError(sentence("confidence", "must not be so near 0 or 1", f"got {confidence!r}"))
+        raise InvalidInputError("confidence", "must not be so near 0 or 1", f"got {confidence!r}")
     if (predictions is None) != (base_rate is not None and c is not None) or (
         predictions is not None and not (base_rate is None and c is None)
     ):
-        raise InvalidInputError(sentence("predictions", "must be given, or else both base_rate and c"))
+        raise InvalidInputError("predictions", "must be given, or else both base_rate and c")
     if predictions is not None:
         values = checked_predictions(predictions)
         with np.errstate(divide="ignore"):
@@ -277,7 +277,7 @@ def _slope_variance(logit: Array, rates: Array) -> float:
     away = logit - float((spread * logit).mean()) / total if total > 0 else logit
     information = float((spread * away**2).mean())
     if not information > 1e-12 * total:
-        raise TooFewRecordsError(sentence("predictions", "must include two different ones between 0 and 1"))
+        raise TooFewRecordsError("predictions", "must include two different ones between 0 and 1")
     return 1 / information
 
 
@@ -307,7 +307,7 @@ def _normal_logits(base_rate: float, c: float | None) -> Array:
 
     if wanted <= 0.5 or surplus(MAX_SPREAD) < 0:
         most = wanted + surplus(MAX_SPREAD)
-        raise InvalidInputError(sentence("c", f"must lie between 0.5 and {most:.3g}", f"got {wanted:g}"))
+        raise InvalidInputError("c", f"must lie between 0.5 and {most:.3g}", f"got {wanted:g}")
     return logits(root(surplus, 1e-6, MAX_SPREAD, 1e-6))
 
 

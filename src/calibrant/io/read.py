@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -243,17 +243,31 @@ def _cells(connection: DuckDBPyConnection, parts: list[Source], name: str) -> li
     return cells
 
 
-def read_labels(path: FileNames, name: str, most: int) -> list[str]:
-    """Return the first distinct texts of a column in alphabetical order, at most `most`; gaps left out."""
+def outcome_labels(path: FileNames, column: str, positive: str) -> tuple[str, str, str]:
+    """Return a column of two labels, the one that counts as 1 as the files write it, and the other one."""
 
     def read(parallel: bool) -> list[str]:
-        found: set[str] = set()
-        with open_files(path, [name], parallel) as (connection, parts):
-            for part in parts:
-                found |= _labels(connection, part, name, most)
-        return sorted(found)[:most]
+        with open_files(path, [column], parallel) as (connection, parts):
+            found = [_labels(connection, part, column, MOST_LABELS) for part in parts]
+        return sorted(set().union(*found))[:MOST_LABELS]
 
-    return in_pieces_or_whole(read)
+    labels = in_pieces_or_whole(read)
+    one = next((label for label in labels if label == positive or _is_same_value(label, positive)), None)
+    shown = ", ".join(map(repr, labels)) or "none"
+    if one is None:
+        rule = f"must be one of the labels of column {column!r}"
+        raise InvalidInputError(sentence("--pos-label", rule, f"got {positive!r} for {shown}"))
+    if len(labels) > 2:
+        rule, hint = "must hold two labels where --pos-label is given", "calibrant classes takes several"
+        more = "..." if len(labels) == MOST_LABELS else ""
+        raise InvalidInputError(sentence(f"column {column!r}", rule, f"got {shown}{more}", hint))
+    return column, one, next((label for label in labels if label != one), "")
+
+
+def _is_same_value(one: str, other: str) -> bool:
+    with suppress(ValueError):
+        return float(one) == float(other)
+    return one.lower() == other.lower() and one.lower() in ("true", "false")
 
 
 def _labels(connection: DuckDBPyConnection, part: Source, name: str, most: int) -> set[str]:
@@ -318,20 +332,21 @@ def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells:
         raise error.with_parts(hint=label_hint(labels)) if words else error
 
 
+MOST_LABELS = 5  # named in an error
 MAX_EXACT_ROWS = 10_000_000  # more are measured from a sketch, on every machine: exact, they take over 2 GB
 BYTES_OF_TEXT = 8  # a row of a text file takes at least about that
 PACKING = 10  # how much larger text may be than its packed form
 COUNTED_BYTES = 2**24  # of a text file that are searched for line breaks at a time
 
 
-def fits(path: FileNames) -> bool:
-    """Return whether files are measured exactly, by their number of rows alone."""
-    if rows_at_most(path) <= MAX_EXACT_ROWS:
+def fits(path: FileNames, shares: int = 1) -> bool:
+    """Return whether files are measured exactly, by their number of rows (times `shares`)."""
+    if shares * rows_at_most(path) <= MAX_EXACT_ROWS:
         return True
     files = resolve_paths(path)
     if file_format(files[0]) == "parquet" or any(file.suffix.lower() in PACKED for file in files):
         return False
-    return sum(map(_line_count, files)) <= MAX_EXACT_ROWS
+    return shares * sum(map(_line_count, files)) <= MAX_EXACT_ROWS
 
 
 def _line_count(file: Path) -> int:

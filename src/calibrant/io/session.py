@@ -49,7 +49,7 @@ def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
     several names match is refused: its rows would count twice.
     """
     if not isinstance(path, (str, Path)):
-        return _each_once([file for one in path for file in resolve_paths(one)])
+        return each_once([file for one in path for file in resolve_paths(one)])
     text = str(path)
     if "\0" in text:
         raise UnreadableFileError(sentence(f"file {text!r}", "must be a name", "got a zero byte in it"))
@@ -74,15 +74,13 @@ def _matches(pattern: str) -> list[str]:
     return [name for name in sorted(glob(pattern, recursive=True)) if Path(name).is_file()]
 
 
-def _each_once(files: list[Path]) -> list[Path]:
+def each_once(files: list[Path], subject: str = "files", rule: str = "must be named once each") -> list[Path]:
+    """Return the files; one that is named twice is refused: its rows would count twice."""
     places: set[Path] = set()
     for file in files:
         if file.resolve() in places:
-            got, hint = (
-                f"got {str(file)!r} twice",
-                "copy it under another name if you want its rows counted twice",
-            )
-            raise InvalidInputError(sentence("files", "must be named once each", got, hint))
+            hint = "copy it under another name if you want its rows counted twice"
+            raise InvalidInputError(sentence(subject, rule, f"got {str(file)!r} twice", hint))
         places.add(file.resolve())
     return files
 

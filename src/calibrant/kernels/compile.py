@@ -109,11 +109,7 @@ class MachineCode:
 
 
 def writeable(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with arrays that numba takes for writeable, over the same memory.
-
-    Numba compiles once for arrays that may be written to and once for those that may not, in every
-    combination. Kernels do not write to what callers hold, which their plain versions would refuse.
-    """
+    """Return the arguments with arrays that numba takes for writeable, over the same memory."""
     return tuple(np.asarray(_Unlocked(arg)) if _is_locked(arg) else arg for arg in args)
 
 
@@ -138,7 +134,6 @@ COMPILE_LOADED = 2_000  # the same where numba is in the process already
 
 
 def numba_is_loaded() -> bool:
-    """Return whether numba is in the process already."""
     return sys.modules.get("numba") is not None
 
 

@@ -106,11 +106,7 @@ def _squares(residuals: Array, values: Array) -> Array:
 
 @compiled
 def peaks(values: Array, rates: Array, weights: Array, outcomes: Array) -> Array:
-    """Return h at each of the ascending `values`, where the level's own jump counts in full.
-
-    A rate is ranked among the values through the bucket floor(x m), which is monotone in x, and a binary
-    search inside it: random binary searches over all of a long array would mostly wait for memory.
-    """
+    """Return h at each of the ascending `values`, where the level's own jump counts in full."""
     m = len(values)
     first = np.full(m + 2, m, dtype=np.int64)  # first[b]: how many values lie in buckets before b
     bucket = 0
@@ -247,10 +243,7 @@ def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> tup
 
 
 def laplace_forms(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:
-    """Return the quadratic form of every row of `residuals`, all on the same `values`.
-
-    Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
-    """
+    """Return the quadratic form of every row of `residuals`, all on the same `values`."""
     rows = np.ascontiguousarray(residuals)
     if not _forms_of_rows.worth_compiling(rows.size):
         return _forms_of_rows.plain(rows, _shrinkage(values, bandwidth))

@@ -60,7 +60,6 @@ def paired_runs(
 
 
 def _run_cost(values: Floats, running: Floats, start: int, stop: int, mean: float, alpha: float) -> float:
-    """Return the sum of |value - mean|^alpha over a run of ascending values with running sums."""
     if alpha != 1.0:
         total = 0.0
         for k in range(start, stop):
@@ -105,7 +104,6 @@ def local_search(
 
 
 def _kick(group: Ints, coins: Floats) -> None:
-    """Change a grouping at random."""
     size = len(group)
     first = int(coins[1] * size)
     if coins[0] < 0.35:

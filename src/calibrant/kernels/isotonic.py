@@ -231,5 +231,4 @@ def _bends_up(weights: Floats, ones: Floats, a: int, b: int, c: int) -> bool:
 
 @compiled
 def _flatter(weights: Floats, ones: Floats, a: int, b: int, rise: float, run: float) -> bool:
-    """Return whether the line from a to b is flatter than rise / run."""
     return bool((ones[b] - ones[a]) * run < rise * (weights[b] - weights[a]))

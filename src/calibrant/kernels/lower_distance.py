@@ -232,7 +232,6 @@ class NodeChoice(NamedTuple):
 
 
 def first_choice(levels: ChainLevels, tolerance: float) -> NodeChoice:
-    """Return the nodes to begin with: all levels of short data, quantiles of long data."""
     spacing = min(tolerance / 8, 1.0 / 128)
     if len(levels.values) > 4 * QUANTILES:
         return NodeChoice(np.array([0.0, 1.0]), QUANTILES, spacing, WIDEST)
@@ -240,7 +239,6 @@ def first_choice(levels: ChainLevels, tolerance: float) -> NodeChoice:
 
 
 def chosen_nodes(levels: ChainLevels, choice: NodeChoice, limit: int) -> tuple[Floats, bool]:
-    """Return the nodes from 0 to 1, and whether `limit` kept others out."""
     full = False
     while True:
         values = spaced_values(_quantiles(levels, choice.quantiles), choice.spacing)
@@ -272,7 +270,6 @@ def _filled(nodes: Floats, widest: float) -> Floats:
 
 
 def _inner(nodes: Floats, gaps: Ints, pieces: Ints) -> Floats:
-    """Return the points that cut each of some gaps, by number, into equal pieces."""
     left = np.repeat(gaps, pieces - 1)
     step = np.concatenate([np.empty(0), *(np.arange(1, p) / p for p in pieces)])
     cuts: Floats = nodes[left] + step * (nodes[left + 1] - nodes[left])
@@ -321,7 +318,6 @@ class Zeros(NamedTuple):
         return min(v, v - 2 + 2 * tangent + 2 * t * (1 - tangent) * (t / tangent if tangent > 0 else 1.0))
 
     def ends(self, w: float) -> tuple[float, ...]:
-        """Return the t at which a piece of the potential ends."""
         return (math.sqrt(self.v * (1 - w)),) if self.v <= w else (1 - self.v, 1 - w)
 
     def meetings(self, w: float, t: float) -> tuple[float, float]:
@@ -336,13 +332,10 @@ class Zeros(NamedTuple):
         return (below if t > 0 else above), above
 
     def needed(self, meeting: float) -> float:
-        """Return how much of outcome 1 it takes to meet there."""
         return self.mass * (1 - meeting) / meeting if meeting > 0 else math.inf
 
 
 class LonePlan(NamedTuple):
-    """Where the outcomes go: the nodes, what each absorbs, and what all of it costs."""
-
     nodes: list[float]
     absorbed: list[float]
     cost: float
@@ -417,11 +410,7 @@ FEW = 16  # levels up to which the closed form is tried: its work grows with the
 
 
 class Nearest(NamedTuple):
-    """Bounds on the lower distance with their proofs: the plan that costs `cost`, and the potentials.
-
-    `potentials` has shape (2, corners): r_0 and r_1 at `corners`, linear between; the mean of r_y(v) over
-    the records is `lower`, up to the rounding that the bounds allow for.
-    """
+    """Bounds on the lower distance with their proofs: the plan that costs `cost`, and the potentials."""
 
     lower: float
     cost: float
@@ -465,7 +454,6 @@ def _from_bias(bias: float, slack: float) -> Nearest:
 
 
 def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:
-    """Return the exact answer where one of the outcomes occurs at a single level, out of few."""
     if len(levels.values) > FEW:
         return None
     zeros, ones = levels.masses(slice(None))

@@ -34,12 +34,10 @@ class ChainLevels(NamedTuple):
     outcomes: Floats
 
     def masses(self, part: slice) -> tuple[Floats, Floats]:
-        """Mass of outcome 0 and of outcome 1."""
         ones = self.outcomes[part]
         return np.maximum(self.weights[part] - ones, 0.0), ones
 
     def total_variation(self) -> tuple[float, float]:
-        """Total residual, and total absolute residual."""
         bias = apart = 0.0
         for part in chunks(len(self.values)):
             residuals = self.outcomes[part] - self.weights[part] * self.values[part]
@@ -49,7 +47,6 @@ class ChainLevels(NamedTuple):
 
 
 def chunks(count: int) -> Iterator[slice]:
-    """Cut 0 .. count-1 into slices of at most CHUNK."""
     return (slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
 
 
@@ -133,7 +130,6 @@ def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels, in_place: Fl
 
 
 def _remaining(levels: ChainLevels, part: slice, in_place: Floats | None) -> tuple[Floats, Floats]:
-    """Mass of either outcome less what leaves at its own level."""
     zeros, ones = levels.masses(part)
     if in_place is None:
         return zeros, ones
@@ -149,8 +145,6 @@ def lipschitz(nodes: Floats, potential: Floats) -> Floats:
 
 
 class Violation(NamedTuple):
-    """How far (1-u) r_0(u) + u r_1(u) rises above zero between neighboring nodes, at worst."""
-
     worst: float
     per_gap: Floats
 
@@ -175,8 +169,6 @@ def violation(nodes: Floats, potential: Floats) -> Violation:
 
 
 class Coupling(NamedTuple):
-    """Rows of a monotone transport: index of the source, index of the target, mass moved."""
-
     source: Ints
     target: Ints
     mass: Floats
@@ -200,11 +192,9 @@ class ChainPlan(NamedTuple):
     in_place: Floats | None = None
 
     def cost(self, levels: ChainLevels) -> float:
-        """Cost of moving the levels to the plan."""
         return plan_cost(self.nodes, self.absorbed, levels, self.in_place)
 
     def places(self, levels: ChainLevels) -> tuple[Floats, Floats]:
-        """Return where mass leaves, ascending, and how much."""
         if self.in_place is None:
             return self.nodes, self.absorbed
         used = np.flatnonzero(self.absorbed)

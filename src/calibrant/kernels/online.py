@@ -31,7 +31,6 @@ def potential(excess: float, spread: float) -> float:
 
 
 def weight_of(excess: float, spread: float, quadratic: bool) -> float:
-    """Return how much an excess beyond an edge weighs."""
     if quadratic:
         return max(excess, 0.0)
     return 0.5 * (potential(excess + 1.0, spread + 1.0) - potential(excess - 1.0, spread + 1.0))
@@ -70,7 +69,6 @@ def chosen_pair(up: Any, down: Any, groups: Any, start: int, bins: int) -> tuple
 def settle(
     answers: Any, events: Any, up: Any, down: Any, groups: Any, i: int, outcome: float, quadratic: bool
 ) -> None:
-    """Count the outcome in bin i of every group, and renew the weights."""
     for g in groups:
         if g >= 0:
             answers[g][i] += 1
@@ -112,7 +110,6 @@ def run_bins(
 
 
 def fresh_weight(quadratic: bool) -> float:
-    """Return the weight of a bin that has not been answered."""
     return weight_of(0.0, 0.0, quadratic)
 
 
@@ -123,18 +120,15 @@ FILTER = 5  # numbers per logistic expert: slope, intercept and the three entrie
 
 
 def log_odds(p: float) -> float:
-    """Return the log odds of a prediction, kept away from 0 and 1."""
     inside = min(max(p, EDGE), 1.0 - EDGE)
     return math.log(inside / (1.0 - inside))
 
 
 def sigmoid(x: float) -> float:
-    """Return the probability of these log odds."""
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else math.exp(x) / (1.0 + math.exp(x))
 
 
 def bin_of(p: float, bins: int) -> int:
-    """Return the bin of a prediction."""
     return min(int(p * bins), bins - 1)
 
 
@@ -150,7 +144,6 @@ def expert_answers(p: float, filters: Any, answered: Any, residuals: Any, events
 
 
 def largest_weight(weights: Any) -> float:
-    """Return the largest weight."""
     top = weights[0]
     for k in range(1, EXPERTS):
         top = max(top, weights[k])
@@ -198,7 +191,6 @@ def newton_step(filters: Any, at: int, x: float, outcome: float, decay: float) -
 def experts_learn(
     p: float, outcome: float, filters: Any, answered: Any, residuals: Any, events: Any, decay: float
 ) -> None:
-    """Teach the experts one outcome, at the parameters they have now."""
     x, b = log_odds(p), bin_of(p, len(answered))
     newton_step(filters, 0, x, outcome, 1.0)
     newton_step(filters, FILTER, x, outcome, decay)
@@ -268,7 +260,6 @@ def charged_right(
 
 
 def cell_is_full(uses: int, left: float, right: float, cost: float, slack: float) -> bool:
-    """Return whether a cell has been used often enough to be split."""
     width = right - left
     if slack > 0.0:
         return uses * width * width >= cost
@@ -347,7 +338,6 @@ def _split(
 
 
 def with_capacity(values: Sequence[float], spare: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
-    """Return the values as an array with spare capacity."""
     array = np.zeros(len(values) + spare, dtype=dtype)
     array[: len(values)] = values
     return array

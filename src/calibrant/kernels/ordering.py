@@ -63,11 +63,7 @@ def ties_ordered(
 
 
 def few_values(values: Array) -> tuple[Words, Array] | None:
-    """Return the rank of every value among the distinct ones, and those; None unless they are few and apart.
-
-    Predictions of a few decimals need no sort for that: each of the cells that [0, 1] is cut into has one
-    value at most. A look at some of the values tells most of the others, and short columns are not worth it.
-    """
+    """Return each value's rank among the distinct ones, and those; None unless they are few and apart."""
     some = np.unique(values[:: max(1, len(values) // PROBED)])
     if len(values) < PROBED or len(some) > 0.9 * PROBED or not 0.0 <= values.min() <= values.max() <= 1.0:
         return None
@@ -110,7 +106,6 @@ def _digest(
     weight: Array | None,
     columns: Sequence[npt.NDArray[Any]],
 ) -> Words:
-    """Return a hash of everything that is known of some rows (None: of all)."""
     digest = np.zeros(len(outcome if rows is None else rows), dtype=np.uint64)
     for part in _parts(len(digest)):
         which = part if rows is None else rows[part]
@@ -177,7 +172,6 @@ def _agreeing(words: Words, low: np.uint64) -> RowIndex:
 
 
 def _runs_around(words: Words, places: RowIndex) -> RowIndex:
-    """Return the places of all ascending words that equal one of those at `places`."""
     alike = np.unique(words[places])
     starts = np.searchsorted(words, alike)
     lengths = np.searchsorted(words, alike, side="right") - starts

@@ -111,8 +111,6 @@ def level_boundaries(curve: Floats, edges: Ints) -> Ints:
 
 
 class Runs(NamedTuple):
-    """A cost and the first level of every run."""
-
     cost: float
     starts: Ints
 
@@ -133,7 +131,6 @@ def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Runs
 
 
 def first_of_runs(previous: Ints) -> Ints:
-    """Return the boundaries at which runs start, from the best previous boundary of each."""
     cuts = [len(previous) - 1]
     while cuts[-1] > 0:
         cuts.append(int(previous[cuts[-1]]))
@@ -166,17 +163,13 @@ def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundar
 
 
 def run_of_levels(starts: Ints, levels: int) -> Ints:
-    """Return the number of the run that each level belongs to."""
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=levels))
 
 
 def cost_apart(values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0) -> float:
     """Price the grouping in which every level is alone, as grouping_cost does."""
     return _mean_move(
-        values,
-        weights,
-        lambda part: outcomes[part] / np.where(weights[part] > 0, weights[part], 1.0),
-        alpha,
+        values, weights, lambda part: outcomes[part] / np.where(weights[part] > 0, weights[part], 1.0), alpha
     )
 
 
@@ -200,8 +193,6 @@ def _mean_move(values: Floats, weights: Floats, means: Callable[[slice], Floats]
 
 
 class Grouping(NamedTuple):
-    """A cost and the group that each item belongs to."""
-
     cost: float
     group: Ints
 
@@ -292,7 +283,6 @@ class _Groups:
         return max(0.0, gain) if gain > GAIN else 0.0
 
     def refresh_pair(self, one: int, other: int) -> None:
-        """Sum two groups again."""
         for number in (one, other):
             members = self.group == number
             self.weight[number] = float(self.weights @ members)
@@ -414,8 +404,6 @@ def least_average_width(values: Floats, weights: Floats, curve: Floats, boundari
 
 
 class Widest(NamedTuple):
-    """Least binned error plus largest hull, and that hull."""
-
     cost: float
     width: float
 
@@ -445,15 +433,12 @@ def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> Wide
 
 
 class _Bins(NamedTuple):
-    """Where bins may start and stop, and the curve there."""
-
     left: Floats  # first value after each boundary but the last
     right: Floats  # last value before each boundary but the first
     level: Floats
 
 
 def _distinct_hulls(bins: _Bins) -> Floats:
-    """Return every hull that a bin can have, ascending."""
     wide = bins.right[None, :] - bins.left[:, None]
     return np.unique(wide[np.triu_indices(len(bins.left))])
 

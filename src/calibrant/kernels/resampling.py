@@ -60,7 +60,6 @@ class CountedCodes:
 
     @classmethod
     def of(cls, columns: Sequence[npt.NDArray[np.int64]], size: int) -> CountedCodes:
-        """Count the rows that have a code in each of the columns."""
         ordered = _ordered(columns, size)
         changes = np.flatnonzero(np.any(ordered[1:] != ordered[:-1], axis=1)) + 1
         counts = np.diff(np.concatenate(([0], changes, [len(ordered)])))
@@ -134,7 +133,6 @@ def tally_poisson(
 
 
 def _to_poisson(noise: Bytes, numbers: Bytes, rest: Array, seed: np.uint64) -> None:
-    """Turn random bytes into Poisson numbers, in place."""
     state = np.uint64(seed)
     for i in range(len(noise)):
         number = numbers[noise[i]]
@@ -154,7 +152,6 @@ def _uniform(state: np.uint64) -> float:
 
 @compiled
 def tally_picked(codes: Codes, picked: npt.NDArray[np.int32], counts: Counts, draw: int) -> None:
-    """Count the codes of the picked rows."""
     for row in picked:
         for model in range(codes.shape[1]):
             counts[model, codes[row, model], draw] += 1

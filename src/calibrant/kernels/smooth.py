@@ -316,13 +316,11 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
 
 
 def one_kernel_serves(length: int) -> bool:
-    """Return whether smooth_values is in the process already, and the curve too short for two threads."""
     return length < COMPILE_ABOVE and _cost_of_rows.worth_compiling(0)
 
 
 @compiled
 def _cost_of_rows(residuals: Array, gaps: Array) -> Array:
-    """Return the cost of each row where the gaps add up to at most 1."""
     costs = np.empty(len(residuals))
     for draw in range(len(residuals)):
         curve, mirrored = _summed(residuals[draw])
@@ -342,7 +340,6 @@ def _cost_of_wide_rows(residuals: Array, gaps: Array) -> Array:
 
 
 def _summed(residuals: Array) -> tuple[Array, Array]:
-    """Return the cumulative curve, right way up and upside down."""
     curve, mirrored = np.empty(len(residuals)), np.empty(len(residuals))
     level = 0.0
     for j in range(len(residuals)):

@@ -63,8 +63,6 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 class StatedConfidence:
-    """Find the confidence that an answer states, by a regular expression."""
-
     def __init__(self, pattern: str | None, scale: float | None) -> None:
         try:
             self._pattern = re.compile(STATED if pattern is None else pattern)
@@ -74,7 +72,6 @@ class StatedConfidence:
         self._group, self._scale = min(1, self._pattern.groups), scale
 
     def find(self, text: str) -> str | None:
-        """Return what the pattern captures in its last match, None without a match."""
         found = last_match(self._pattern, text)
         return None if found is None else found.group(self._group)
 
@@ -142,7 +139,6 @@ def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | Non
 
 
 def letter_probabilities(token: Mapping[str, Any], letters: str) -> dict[str, float] | None:
-    """Return the probability of each letter, spellings merged and renormalized; None without alternatives."""
     mass = dict.fromkeys(letters, 0.0)
     spelled = set()
     for one in [*(token.get("top_logprobs") or ()), token]:
@@ -163,8 +159,6 @@ TOPICS = ("topic", "subject", "category", "domain")  # fields that name the topi
 
 @dataclass(slots=True)
 class Answer:
-    """One answer: how sure the model was, and whether it was right."""
-
     id: str | int
     epoch: int
     confidence: float
@@ -177,8 +171,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Options:
-    """How to read a log."""
-
     confidence: str | None = None
     score: str | None = None
     filter: str | int | None = None
@@ -222,7 +214,6 @@ class LogFile:
         """Find the task, the model and the version."""
 
     def samples(self) -> Iterator[Answer]:
-        """Yield the samples one by one."""
         raise NotImplementedError
 
     def logged_field(self, places: list[Mapping[str, Any]], where: str) -> float:
@@ -250,7 +241,6 @@ class LogFile:
             raise unreadable_log(self.path, where, "must have the structure of a log", got) from None
 
     def refused(self, where: str, name: str, rule: str, got: str = "", hint: str = "") -> Exception:
-        """Return the error for one field of one sample."""
         return unreadable_log(self.path, f"{where}, field {name!r}", rule, got, hint)
 
 
@@ -281,6 +271,5 @@ def normalized(text: str) -> str:
 
 
 def meaning(source: str) -> str:
-    """Explain a source of confidence."""
     kind, _, name = source.partition(":")
     return f"field {name!r} of the log" if kind == "field" else MEANINGS[kind]

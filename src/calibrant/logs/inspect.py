@@ -32,14 +32,11 @@ SHUFFLED = "Choices were shuffled before generating"
 
 
 def is_header(keys: Any) -> bool:
-    """Return whether an object with these keys is the header of a log."""
     return "eval" in keys and ("version" in keys or "status" in keys)
 
 
 @dataclass
 class InspectLog(LogFile):
-    """The samples of one evaluation."""
-
     def read_header(self) -> None:
         """Read task, model and version; a run that was stopped has no header, but a journal."""
         self._archive = Archive(self.path) if is_zip(self.path) else None
@@ -134,7 +131,6 @@ class InspectLog(LogFile):
         return wanted, score
 
     def _correct(self, name: str, score: Mapping[str, Any], where: str) -> float:
-        """Return 1, 0, or NaN where the answer was not scored."""
         value, field = score["value"], f"scores.{name}.value"
         if isinstance(value, Mapping) and value:
             hint = Hint("{}", score=f"{name}.{next(iter(value))}")
@@ -236,7 +232,6 @@ class InspectLog(LogFile):
 
 
 def is_zip(path: Any) -> bool:
-    """Return whether a file begins as a zip archive does."""
     with open(path, "rb") as file:
         return file.read(4) == b"PK\x03\x04"
 

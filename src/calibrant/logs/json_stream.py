@@ -19,7 +19,6 @@ CUT_OFF = "the file is cut off"
 
 
 def unreadable_log(path: Path, where: str, rule: str, got: str = "", hint: str = "") -> UnreadableFileError:
-    """Return the error for a log that cannot be read, with its line or member and its field."""
     place = f"file {str(path)!r}" + (f", {where}" if where else "")
     return UnreadableFileError(sentence(place, rule, got, hint))
 
@@ -73,7 +72,6 @@ class JsonScanner:
             return decoded
 
     def elements(self) -> Iterator[tuple[Any, int]]:
-        """Yield the elements of the array that comes next, each with its line."""
         self.take("[")
         if self.peek() == "]":
             self.take("]")
@@ -124,7 +122,6 @@ def object_items(path: Path, streamed: str = "") -> Iterator[tuple[str, Any, int
 
 
 def array_items(path: Path) -> Iterator[tuple[Any, int]]:
-    """Yield the elements of a JSON array, each with its line."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         yield from JsonScanner(path, file).elements()
 
@@ -154,7 +151,6 @@ class Archive:
         self.names = list(dict.fromkeys(self._zip.namelist()))  # a member written twice: the last one counts
 
     def load(self, name: str) -> Any:
-        """Return the JSON of a member."""
         info = self._zip.getinfo(name)
         try:
             try:

@@ -27,14 +27,11 @@ FIXED = (0, 4, 9)  # the first version that logs the accuracy of mutual-informat
 
 
 def is_sample(keys: Sequence[str]) -> bool:
-    """Return whether an object with these keys is a sample of lm-eval."""
     return set(REQUIRED) <= set(keys)
 
 
 @dataclass
 class LmEvalLog(LogFile):
-    """The samples of one task."""
-
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def read_header(self) -> None:
@@ -194,7 +191,6 @@ class LmEvalLog(LogFile):
         return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
 
     def _continuation(self, kept: Answer, request: _Request, where: str) -> None:
-        """Read the probability of one continuation, and whether it was the most likely one."""
         likelihood, greedy = self._likelihood(request, where), request.response[1]
         if str(greedy) not in ("True", "False"):
             raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy!r}")
@@ -212,7 +208,6 @@ class LmEvalLog(LogFile):
             raise self.refused(where, "resps", rule, got) from None
 
     def _text(self, sample: Mapping[str, Any]) -> tuple[float, str]:
-        """Return the confidence of a generated answer."""
         texts = [str(text) for text in sample["resps"][0]]
         if self.options.confidence != "agreement":
             return self.stated.read(texts[0]), "text"
@@ -276,8 +271,6 @@ class LmEvalLog(LogFile):
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What the model was asked to continue, with what, and how likely that was."""
-
     context: str
     continuation: Any
     response: Any
@@ -293,7 +286,6 @@ class _Filters:
         self._seen: dict[str | None, bytearray] = {}
 
     def keep(self, sample: Mapping[str, Any], where: str) -> bool:
-        """Return whether a sample belongs to the filter that was chosen."""
         name: str | int | None = sample.get("filter")
         block = self._count(sample.get("filter"), sample["doc_id"], where)
         names: list[Any] = [self._first, name]
@@ -310,7 +302,6 @@ class _Filters:
         return True
 
     def _count(self, name: str | None, doc: int, where: str) -> int:
-        """Return how often the document came before with this filter."""
         seen = self._seen.setdefault(name, bytearray())
         if doc < 0 or doc > 2**31:
             raise self._log.refused(where, "doc_id", "must be the number of a document", f"got {doc}")

@@ -211,7 +211,6 @@ class LogRows:
         self.summary.notes.update(log.notes)
 
     def columns(self) -> dict[str, Any]:
-        """Read everything into columns."""
         kept: dict[str, list[Any]] = {name: [] for name in TEXTS}
         confidence, correct, label = array("d"), array("d"), array("d")
         probabilities: list[Any] = []
@@ -314,7 +313,6 @@ class LogRows:
 
 
 def log_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the logs that a name, a folder or several of them mean."""
     if not isinstance(path, str | Path):
         return [file for one in path for file in log_files(one)]
     place = Path(path)
@@ -364,7 +362,6 @@ def _first_keys(path: Path, start: bytes) -> list[str]:
 
 
 def _whole(numbers: array[float]) -> Any:
-    """Return whole numbers, or floats where some are missing."""
     found = np.frombuffer(numbers)
     return found if np.isnan(found).any() else found.astype(np.int64)
 

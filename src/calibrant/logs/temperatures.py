@@ -86,9 +86,6 @@ class Temperatures(Result):
         )
         return Table(("task", "answers", "fitted alone", "temperature"), tuple(lines))
 
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
-
     def rows(self) -> tuple[Result, ...]:
         return self.tasks
 
@@ -160,7 +157,6 @@ def _stacked(answers: Answers) -> list[tuple[Array, Any]]:
 
 
 def _loss(tables: Iterable[tuple[Array, Any]], log_temperature: float) -> float:
-    """Return the total log loss of answers at a temperature."""
     total = 0.0
     for q, right in tables:
         scores = q * math.exp(-log_temperature)

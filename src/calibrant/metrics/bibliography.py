@@ -21,11 +21,9 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """The key to cite it by."""
         return self.bibtex[self.bibtex.index("{") + 1 : self.bibtex.index(",")]
 
     def field(self, name: str) -> str:
-        """Return a field of the entry."""
         found = re.search(rf"^  {name} = {{(.*)}},?$", self.bibtex, re.MULTILINE)
         return found.group(1) if found else ""
 
@@ -39,7 +37,6 @@ class Entry:
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Return all works."""
     text = Path(__file__).with_suffix(".bib").read_text(encoding="utf-8")
     return tuple(map(Entry, text.strip().split("\n\n")))
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name, sentence, warn_user
+from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name, warn_user
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import number, whole_number
 from calibrant.kernels.cumulative import shifted_error
@@ -88,13 +88,15 @@ def expected_calibration_error(
     if norm not in (1, 2, "max"):
         raise reject_name("norm", str(norm), ["1", "2", "max"])
     if midpoints and (norm != 1 or strategy != "uniform" or debiased or add_width or shift is not None):
-        raise InvalidInputError(sentence("midpoints", "needs uniform bins and norm=1, and no other option"))
+        raise InvalidInputError("midpoints", "needs uniform bins and norm=1, and no other option")
     if shift is not None:
-        return _shifted(forecasts, _width(bins, strategy, norm, debiased, shift), add_width)
+        width = _width(bins, strategy, norm, debiased, shift)
+        error = shifted_error(forecasts.values, forecasts.residuals, width)
+        return Certified.point(error + (width if add_width else 0.0), width=width)
     starts = bin_starts(forecasts, bins, strategy)
     if (debiased and norm != 2) or (add_width and norm != 1):
         option, needed = ("debiased", 2) if debiased else ("add_width", 1)
-        raise InvalidInputError(sentence(option, f"needs norm={needed}", f"got norm={norm!r}"))
+        raise InvalidInputError(option, f"needs norm={needed}", f"got norm={norm!r}")
     weight = np.add.reduceat(forecasts.weights, starts)
     residual = np.add.reduceat(forecasts.residuals, starts)
     if midpoints:
@@ -120,11 +122,6 @@ def _middles(forecasts: Forecasts, starts: npt.NDArray[np.intp], bins: Bins) -> 
     return np.asarray((edges[at] + edges[at + 1]) / 2)
 
 
-def _shifted(forecasts: Forecasts, width: float, add_width: bool) -> Certified:
-    error = shifted_error(forecasts.values, forecasts.residuals, width)
-    return Certified.point(error + (width if add_width else 0.0), width=width)
-
-
 def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) -> float:
     """Return the width of bins that can be shifted; refuse options that say nothing about them."""
     if shift != "average":
@@ -134,7 +131,7 @@ def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) 
     if not (is_width or counted) or strategy != "uniform" or norm != 1 or debiased:
         rule = "needs a number of uniform bins, or their width, and norm=1, not debiased"
         got = f"got bins={bins!r}, strategy={strategy!r}, norm={norm!r}, debiased={debiased}"
-        raise InvalidInputError(sentence("shift", rule, got))
+        raise InvalidInputError("shift", rule, got)
     return float(bins) if is_width else 1.0 / int(bins)  # type: ignore[arg-type]
 
 
@@ -172,12 +169,10 @@ def _products_of_pairs(
 
 
 def _first_records(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Number of the first record of each bin, in the order of the levels."""
     return (np.cumsum(forecasts.counts) - forecasts.counts)[starts]
 
 
 def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
-    """Binned calibration error, norms 1, 2 and "max", neither debiased nor with its width added."""
     if any(settings[option] for option in ("debiased", "add_width", "shift", "midpoints")):
         return None
     starts = bin_starts(forecasts, settings["bins"], settings["strategy"])
@@ -189,18 +184,14 @@ def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -
     return np.asarray(np.sqrt(np.square(sums) @ (1 / weight)) if norm == 2 else sums.sum(axis=1))
 
 
-def _shifted_bounds(forecasts: Forecasts, measured: Certified, bins: float) -> Certified:
-    """A share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A."""
-    moved = 2 * dot(forecasts.extents, residual_mass(forecasts))
-    return widened(measured, bins * (moved + 4 * rounding(forecasts)))
-
-
 @expected_calibration_error.certificate
 def _binned_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound the binned calibration error in each of its norms."""
     if settings["shift"]:
-        bins = settings["bins"]
-        return _shifted_bounds(forecasts, measured, 1 / bins if bins < 1 else int(bins))
+        # a share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A
+        bins = 1 / settings["bins"] if settings["bins"] < 1 else int(settings["bins"])
+        moved = 2 * dot(forecasts.extents, residual_mass(forecasts))
+        return widened(measured, bins * (moved + 4 * rounding(forecasts)))
     for option in ("debiased", "add_width", "midpoints"):
         if settings[option]:
             raise no_certificate("ece", f"got {option}=True")
@@ -230,11 +221,10 @@ BINNED_MEASURES = (
         "ece",
         expected_calibration_error,
         words="expected calibration error",
-        largest=1.0,
         family="bins",
         headline=True,
         meaning="mean gap between prediction and outcome rate over 15 bins of equal width",
-        complete=True,
+        symmetric=False,
         null=Null(_absolute_bins, power=1),
         cost="O(m + bins)",
         citation=BINS_PAPER,
@@ -298,7 +288,7 @@ def level_set_error(forecasts: Forecasts, *, norm: float = 1, root: bool = False
     0.25
     """
     if not number("norm", norm) > 0:
-        raise InvalidInputError(sentence("norm", "must be positive", f"got {norm}"))
+        raise InvalidInputError("norm", "must be positive", f"got {norm}")
     warn_if_singletons(forecasts, "level_set_error")
     gap = np.abs(forecasts.residuals) / forecasts.weights
     if np.isinf(norm):
@@ -323,7 +313,6 @@ def mean_power(gaps: Array, weights: Array, norm: float, root: bool) -> Array:
 
 
 def _level_gaps(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """E |gap|^norm over the levels."""
     norm, weight = settings["norm"], forecasts.weights
     gap = np.abs(residuals)
     if norm == 1:
@@ -339,15 +328,11 @@ LEVEL_SET_MEASURES = (
         "level-set",
         level_set_error,
         words="level-set calibration error",
-        largest=1.0,
         family="levels",
         meaning="mean gap between each distinct prediction and the outcome rate behind it",
-        complete=True,
         sound=True,
         needs_level_sets=True,
-        symmetric=True,
         null=Null(_level_gaps, power=1),
-        cost="O(m)",
         citation=DISTANCE_PAPER + ", section 1",
         variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
     ),
@@ -365,7 +350,7 @@ def expected_binned_square(forecasts: Forecasts, bins: int) -> float:
         raise no_certificate("ubse", "got ties='random', which needs the records")
     if forecasts.record_weights is not None:
         hint = 'leave out the weights, or use ties="together"'
-        raise InvalidInputError(sentence("ties", '"random" needs records that weigh the same', hint=hint))
+        raise InvalidInputError("ties", '"random" needs records that weigh the same', hint=hint)
     n, counts = forecasts.n, forecasts.counts
     level, inside, where = _shared(counts, n, bins)
     mean = forecasts.residuals / counts
@@ -413,7 +398,8 @@ def bin_starts(forecasts: Forecasts, bins: Bins, strategy: str) -> npt.NDArray[n
     if cuts.by_weight:
         position = np.cumsum(forecasts.weights) - forecasts.weights / 2
     starts = np.searchsorted(position, cuts.inner, side="left")
-    return _occupied(np.concatenate(([0], starts, [forecasts.levels])))
+    bounds = np.concatenate(([0], starts, [forecasts.levels]))
+    return bounds[:-1][np.diff(bounds) > 0]  # empty bins are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,21 +426,12 @@ def _checked_edges(bins: Bins) -> Array:
     try:
         edges = np.asarray(bins, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInputError(
-            sentence("bins", "must be a number or ascending edges", f"got {bins!r}")
-        ) from None
+        raise InvalidInputError("bins", "must be a number or ascending edges", f"got {bins!r}") from None
     if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
-        raise InvalidInputError(sentence("bins", "must be a number or ascending edges", f"got {bins!r}"))
+        raise InvalidInputError("bins", "must be a number or ascending edges", f"got {bins!r}")
     if edges[0] > 0 or edges[-1] < 1:
-        raise InvalidInputError(
-            sentence("bins", "must cover [0, 1]", f"got edges from {edges[0]} to {edges[-1]}")
-        )
+        raise InvalidInputError("bins", "must cover [0, 1]", f"got edges from {edges[0]} to {edges[-1]}")
     return edges
-
-
-def _occupied(bounds: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Drop empty bins: keep each start that lies before the next one."""
-    return bounds[:-1][np.diff(bounds) > 0]
 
 
 Index = npt.NDArray[np.intp]
@@ -507,9 +484,7 @@ class Touched:
 def touched_bins(forecasts: Forecasts, bins: Bins, strategy: str) -> Touched:
     cuts, cells = bin_cuts(bins, strategy), cells_of(forecasts)
     low, high = cells.low, cells.high
-    if (
-        cuts.by_weight
-    ):  # the middle of a level's weight lies between the weight below its cell and that with it
+    if cuts.by_weight:  # the middle of a level's weight lies between that below its cell and that with it
         above = np.cumsum(forecasts.weights)
         inside = forecasts.extents > 0
         middle = above - forecasts.weights / 2

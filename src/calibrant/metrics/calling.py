@@ -10,9 +10,9 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, reject_name, sentence
+from calibrant.errors import InvalidInputError, UnknownNameError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import flag
@@ -43,26 +43,45 @@ clusters : array or str, optional
     Labels of rows that belong together (patients of a hospital), or the name of their column.
 """
 
+_ERROR = """\
+Returns
+-------
+float
+    The error; 0 if calibrated.
+
+"""
+
 _HEADING = "Parameters\n----------\n"
 _RETURNS = "Returns\n-------\n"
 
 
-def with_shared_parameters(
-    docstring: str | None, *, columns: bool = False, clusters: bool = False
-) -> str | None:
-    """Return the docstring of a function of Forecasts with the parameters of its public form added.
+def with_parameters(docstring: str | None, shared: str) -> str | None:
+    """Return a docstring with parameters that several functions share, before those that it lists itself.
 
-    The options that the docstring lists itself come after them. Python started with -OO has no docstrings.
+    Without a section on what is returned it gets that of a calibration error. Python started with -OO has
+    no docstrings.
     """
     if docstring is None:
         return None
     text = inspect.cleandoc(docstring)
-    shared = _HEADING + _ARRAYS + (_COLUMNS if columns else "") + (_CLUSTERS if clusters else "")
+    if _RETURNS not in text:
+        text = text.replace("Examples\n--------\n", f"{_ERROR}Examples\n--------\n", 1)
     if _HEADING in text:
-        return text.replace(_HEADING, shared, 1)
-    return text.replace(_RETURNS, f"{shared}\n{_RETURNS}", 1)
+        return text.replace(_HEADING, _HEADING + shared, 1)
+    return text.replace(_RETURNS, f"{_HEADING}{shared}\n{_RETURNS}", 1)
 
 
+def shares_parameters(shared: str) -> Callable[[T], T]:
+    """Decorate a function whose docstring leaves out parameters that other functions have as well."""
+
+    def complete(function: T) -> T:
+        function.__doc__ = with_parameters(function.__doc__, shared)
+        return function
+
+    return complete
+
+
+T = TypeVar("T")
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Quick = TypeVar("Quick", bound=Callable[..., float])
@@ -72,7 +91,6 @@ Rounding = TypeVar("Rounding", bound=Callable[[Forecasts, Certified], Certified]
 class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
     """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too.
 
-    `pos_label` names the label that counts as 1, and ``missing="drop"`` leaves out rows with a gap.
     Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original, whose
     result may carry a proof, and `certified` also bounds the value on the raw rows behind a sketch. The
     signature of the original is the one place where options and their defaults are written.
@@ -80,13 +98,13 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
 
     __name__: str
 
-    def __init__(self, core: Callable[Concatenate[Forecasts, P], float | Certified]) -> None:
+    def __init__(self, core: Callable[Concatenate[Forecasts, P], Certified]) -> None:
         functools.update_wrapper(self, core)
-        self.__doc__ = with_shared_parameters(core.__doc__)
-        self._core: Callable[..., float | Certified] = core
+        self.__doc__ = with_parameters(core.__doc__, _ARRAYS)
+        self._core: Callable[..., Certified] = core
         self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
         self.__signature__ = _signature(core)
-        self._certificate: Certificate | None = None
+        self.bounds_on_raw_rows: Certificate | None = None
         self._rounding: Callable[[Forecasts, Certified], Certified] = rounded
         self._quick: Callable[..., float] | None = None
 
@@ -113,8 +131,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
                 return self.value(forecasts, **options)
             return self.certified(forecasts, **options).value
 
-    def core(self, forecasts: Forecasts, **options: Any) -> float | Certified:
-        """Take the measure of Forecasts, with its proof where it has one."""
+    def core(self, forecasts: Forecasts, **options: Any) -> Certified:
         return self._core(forecasts, **self._known(options))
 
     def value(self, forecasts: Forecasts, **options: Any) -> float:
@@ -129,14 +146,13 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         A sketch that holds one prediction per cell has lost nothing but rounding: then a measure without
         bounds is taken as it is.
         """
-        measured = self.core(forecasts, **options)
-        proven = measured if isinstance(measured, Certified) else Certified.point(measured)
+        proven = self.core(forecasts, **options)
         if forecasts.cells is None:
             return proven
         try:
-            if self._certificate is None:
+            if self.bounds_on_raw_rows is None:
                 raise no_certificate(self.__name__)
-            bounded = self._certificate(forecasts, proven, self.settings(options))
+            bounded = self.bounds_on_raw_rows(forecasts, proven, self.settings(options))
         except NoCertificateError:
             if not forecasts.exact:
                 raise
@@ -148,8 +164,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         return {**(getattr(self._core, "__kwdefaults__", None) or {}), **self._known(dict(options))}
 
     def certificate(self, certificate: Certificate) -> Certificate:
-        """Decorate the rule that bounds this measure on the raw rows behind a sketch."""
-        self._certificate = certificate
+        self.bounds_on_raw_rows = certificate
         return certificate
 
     def rounding(self, rounding: Rounding) -> Rounding:
@@ -158,19 +173,16 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         return rounding
 
     def fast_path(self, quick: Quick) -> Quick:
-        """Decorate a function that computes the value alone, where that is cheaper; it gets all options."""
+        """Decorate a function that computes the value alone, where that is cheaper."""
         self._quick = quick
         return quick
-
-    @property
-    def has_certificate(self) -> bool:
-        """Whether a sketch can prove bounds on it, for some options at least."""
-        return self._certificate is not None
 
     def _known(self, options: dict[str, Any]) -> dict[str, Any]:
         for name, value in options.items():
             if name not in self._options:
-                raise _unknown_option(self.__name__, name, list(self._options))
+                if not self._options:
+                    raise UnknownNameError(self.__name__, "has no options", f"got {name!r}")
+                raise reject_name(f"option of {self.__name__}", name, list(self._options))
             if isinstance(self._options[name], bool):
                 flag(name, value)
         return options
@@ -229,15 +241,15 @@ def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R
     The forms are ``f(y_true, y_prob, *, sample_weight=None)``, ``f(frame, outcome=, prediction=,
     weight=None)`` and ``f(forecasts)``; all take the options of the original after that.
     """
-    return _accepting(core, ("outcome", "prediction", "weight"))
+    return _accepting(core, clusters=False)  # type: ignore[no-any-return]
 
 
 def accepts_clusters(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfClusteredRows[P, R_co]:
     """Do the same for a function that heeds which rows belong together, given as ``clusters=``."""
-    return cast("OfClusteredRows[P, R_co]", _accepting(core, ("outcome", "prediction", "weight", "clusters")))
+    return _accepting(core, clusters=True)  # type: ignore[no-any-return]
 
 
-def _accepting(core: Callable[Concatenate[Forecasts, P], R_co], names: tuple[str, ...]) -> OfRows[P, R_co]:
+def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
     @functools.wraps(core)
     def call(
         y_true: Any,
@@ -250,21 +262,22 @@ def _accepting(core: Callable[Concatenate[Forecasts, P], R_co], names: tuple[str
         prediction: str | None = None,
         weight: str | None = None,
         **options: Any,
-    ) -> Any:
-        extra = {"clusters": options.pop("clusters", None)} if "clusters" in names else {}
+    ) -> R_co:
+        extra = {"clusters": options.pop("clusters", None)} if clusters else {}
         given = resolve_inputs(
             y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, **extra
         )
         made = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
         if given.extra.get("clusters") is not None:
             made = made.with_clusters(given.extra["clusters"], missing)
-        return cast("Callable[..., Any]", core)(made, **options)
+        return core(made, **options)
 
-    call.__doc__ = with_shared_parameters(core.__doc__, columns=True, clusters="clusters" in names)
-    shown = _signature(core, names)
+    call.__doc__ = with_parameters(core.__doc__, _ARRAYS + _COLUMNS + (_CLUSTERS if clusters else ""))
+    names = ("outcome", "prediction", "weight", *(("clusters",) if clusters else ()))
     returned = inspect.signature(core).return_annotation
-    call.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]
-    return cast("OfRows[P, R_co]", call)
+    shown = _signature(core, names).replace(return_annotation=returned)
+    call.__signature__ = shown  # type: ignore[attr-defined]
+    return call
 
 
 def as_forecasts(
@@ -277,23 +290,13 @@ def as_forecasts(
     """Return the Forecasts that were given, or build them from arrays."""
     if isinstance(y_true, Forecasts):
         if y_prob is not None or sample_weight is not None or pos_label is not None:
-            raise InvalidInputError(
-                sentence(
-                    "Forecasts", "hold outcomes, predictions and weights already", hint="pass them alone"
-                )
-            )
+            rule = "hold outcomes, predictions and weights already"
+            raise InvalidInputError("Forecasts", rule, hint="pass them alone")
         return y_true
     if y_prob is None:
-        raise InvalidInputError(
-            sentence("y_prob", "must be given", "got None", "call it with (y_true, y_prob) or with Forecasts")
-        )
+        hint = "call it with (y_true, y_prob) or with Forecasts"
+        raise InvalidInputError("y_prob", "must be given", "got None", hint)
     return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
-
-
-def _unknown_option(measure: str, name: str, known: list[str]) -> CalibrantError:
-    if not known:
-        return UnknownNameError(sentence(measure, "has no options", f"got {name!r}"))
-    return reject_name(f"option of {measure}", name, known)
 
 
 def _signature(core: Callable[..., Any], more: tuple[str, ...] = ()) -> inspect.Signature:

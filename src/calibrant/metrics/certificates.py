@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, sentence
+from calibrant.errors import CalibrantError
 from calibrant.forecasts import Cells, Forecasts
 from calibrant.parallel import dot
 from calibrant.results import Array, Certified
@@ -34,7 +34,7 @@ class NoCertificateError(CalibrantError):
 def no_certificate(name: str, reason: str = "") -> NoCertificateError:
     """Build the error for a measure, or an option of it, that a sketch cannot bound."""
     hint = "take the raw rows, or a measure that `calibrant measures` marks as certified on sketches"
-    error = NoCertificateError(sentence(f"measure {name!r}", "has no certificate on a sketch", reason, hint))
+    error = NoCertificateError(f"measure {name!r}", "has no certificate on a sketch", reason, hint)
     error.reason = reason
     return error
 
@@ -48,7 +48,6 @@ def rounding(forecasts: Forecasts) -> float:
 
 
 def widened(measured: Certified, margin: float) -> Certified:
-    """Return the value with both bounds moved out by `margin`."""
     return replace(measured, lower=measured.lower - margin, upper=measured.upper + margin, exact=False)
 
 
@@ -66,13 +65,11 @@ def rounded(forecasts: Forecasts, measured: Certified) -> Certified:
 
 
 def reach(forecasts: Forecasts) -> Array:
-    """Largest distance d from the mean of each cell to one of its predictions."""
     cells = cells_of(forecasts)
     return np.maximum(cells.high - forecasts.values, forecasts.values - cells.low)
 
 
 def residual_mass(forecasts: Forecasts) -> Array:
-    """Absolute residual mass A of each cell."""
     return cells_of(forecasts).over + cells_of(forecasts).under
 
 
@@ -116,7 +113,6 @@ def band(forecasts: Forecasts) -> tuple[Array, Array]:
 
 
 def cells_of(forecasts: Forecasts) -> Cells:
-    """Return what the sketch knows of its cells."""
     if forecasts.cells is None:
         raise TypeError("only a sketch needs a certificate")
     return forecasts.cells

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import number
@@ -56,6 +56,9 @@ class ReflectedGaussian:
         """Return the integral of the absolute smoothed density, by the trapezoidal rule."""
         density = np.abs(self.density(bandwidth))
         return float(np.sum(density) - (density[0] + density[-1]) / 2.0) / self.cells
+
+    def excess(self, bandwidth: float) -> float:
+        return self.absolute_mass(bandwidth) - bandwidth
 
     def grid_error(self, bandwidth: float) -> float:
         """Return a bound on how far `absolute_mass` lies from the integral for the masses as given.
@@ -106,56 +109,35 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
     bandwidth
         Standard deviation of the noise; the fixed point if absent.
 
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
-
     Examples
     --------
     >>> round(convolved_calibration_error([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 9)
     0.25
     """
     if bandwidth is not None and not 0 < number("bandwidth", bandwidth) < np.inf:
-        raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
+        raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
     total = float(np.sum(np.abs(forecasts.residuals)))  # cECE at bandwidth 0, its largest value
     if bandwidth is None and total <= NARROWEST / GRIDS[-1]:
         return Certified(total, 0.0, total, False, None, MappingProxyType({"bandwidth": total, "cells": 0}))
     for cells in GRIDS:
         smoothed = ReflectedGaussian(forecasts.values, forecasts.residuals, cells)
-        measured = (
-            _at_fixed_point(smoothed) if bandwidth is None else _at_bandwidth(smoothed, float(bandwidth))
-        )
-        if measured.upper - measured.lower <= 2 * SMALL * measured.value:
+        narrowest = NARROWEST / cells
+        if bandwidth is not None:  # cECE falls with the bandwidth, so one too narrow for the grid is bounded
+            width = max(float(bandwidth), narrowest)
+            value, error = smoothed.absolute_mass(width), smoothed.grid_error(width)
+            lower, upper = value - error, value + error if bandwidth >= narrowest else total
+        elif smoothed.absolute_mass(narrowest) <= narrowest:
+            width, value, lower = narrowest, min(total, narrowest), 0.0
+            upper = narrowest + smoothed.grid_error(narrowest)
+        else:  # as cECE_s falls, an error e of cECE at the fixed point s moves it by at most e
+            width = value = root(smoothed.excess, narrowest, 2.0, 1e-14)
+            error = smoothed.grid_error(value)
+            lower, upper = value - error, value + error
+        lower, upper = min(max(0.0, lower), value), max(min(upper, total), value)
+        if upper - lower <= 2 * SMALL * value:
             break
-    return measured
-
-
-def _at_bandwidth(smoothed: ReflectedGaussian, bandwidth: float) -> Certified:
-    """Return cECE at a bandwidth; it falls with the bandwidth, so one too narrow for the grid is bounded."""
-    narrowest = NARROWEST / smoothed.cells
-    width = max(bandwidth, narrowest)
-    value, error = smoothed.absolute_mass(width), smoothed.grid_error(width)
-    upper = min(value + error, smoothed.total) if bandwidth >= narrowest else smoothed.total
-    return _certified(smoothed, value, max(0.0, value - error), upper, bandwidth)
-
-
-def _at_fixed_point(smoothed: ReflectedGaussian) -> Certified:
-    """Return the s with cECE_s = s. As cECE_s falls, an error e of cECE at s moves the point by at most e."""
-    narrowest = NARROWEST / smoothed.cells
-    if smoothed.absolute_mass(narrowest) <= narrowest:
-        upper = min(smoothed.total, narrowest + smoothed.grid_error(narrowest))
-        return _certified(smoothed, min(smoothed.total, narrowest), 0.0, upper, narrowest)
-    value = root(lambda s: smoothed.absolute_mass(s) - s, narrowest, 2.0, 1e-14)
-    error = smoothed.grid_error(value)
-    return _certified(smoothed, value, max(0.0, value - error), min(value + error, smoothed.total), value)
-
-
-def _certified(
-    smoothed: ReflectedGaussian, value: float, lower: float, upper: float, bandwidth: float
-) -> Certified:
-    details = {"bandwidth": bandwidth, "cells": smoothed.cells}
-    return Certified(value, min(lower, value), max(upper, value), False, None, MappingProxyType(details))
+    details = {"bandwidth": width if bandwidth is None else float(bandwidth), "cells": cells}
+    return Certified(value, lower, upper, False, None, MappingProxyType(details))
 
 
 @convolved_calibration_error.certificate
@@ -181,15 +163,11 @@ MEASURES = (
         "convolved",
         convolved_calibration_error,
         words="convolved calibration error",
-        largest=1.0,
         family="distances",
         meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
         continuous=True,
-        complete=True,
         sound=True,
         consistency=(0.5, 2.0),
-        symmetric=True,
-        cost="O(m)",
         citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
         variants=({"bandwidth": 0.1},),
     ),
@@ -235,12 +213,11 @@ def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None
     0.25
     """
     if bandwidth is None:
-        measured = convolved_calibration_error.core(forecasts)
-        assert isinstance(measured, Certified)
-        bandwidth = max(float(measured.details["bandwidth"]), NARROWEST / GRIDS[0])
+        own = convolved_calibration_error.core(forecasts).details["bandwidth"]
+        bandwidth = max(float(own), NARROWEST / GRIDS[0])
     elif not NARROWEST / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
         rule = f"must be at least {NARROWEST / GRIDS[0]:.2g} and finite"
-        raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}"))
+        raise InvalidInputError("bandwidth", rule, f"got {bandwidth}")
     shown = slice(None, None, GRIDS[0] // 512)
     residual = ReflectedGaussian(forecasts.values, forecasts.residuals, GRIDS[0]).density(bandwidth)[shown]
     weight = ReflectedGaussian(forecasts.values, forecasts.weights, GRIDS[0]).density(bandwidth)[shown]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.errors import TooFewRecordsError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compile import COMPILE_ABOVE
@@ -20,6 +21,7 @@ from calibrant.parallel import dot
 from calibrant.results import Array, Certified, Result
 
 COARSE = 4096  # groups of neighboring levels on which the fit of many levels begins
+LEAST_SHARE = 1e-6  # of either outcome, from which on the base rate alone says how rare it is
 LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
@@ -109,12 +111,12 @@ def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
     """Return intercept and slope, or say why there are none."""
     _check_both_outcomes(forecasts)
     if forecasts.levels < 2:
-        raise TooFewRecordsError(sentence("calibration slope", "needs two distinct predictions", "got 1"))
+        raise TooFewRecordsError("calibration slope", "needs two distinct predictions", "got 1")
     logit = logits(forecasts)
     if _separated(forecasts, logit):
         hint = "a perfect split has no finite slope; use another measure"
         raise TooFewRecordsError(
-            sentence("calibration slope", "needs overlapping outcomes", "the outcomes are split", hint)
+            "calibration slope", "needs overlapping outcomes", "the outcomes are split", hint
         )
     return _fit(forecasts, logit)
 
@@ -122,19 +124,24 @@ def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
 def _check_both_outcomes(forecasts: Forecasts) -> None:
     if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
         got = f"got base rate {forecasts.base_rate:g}"
-        raise TooFewRecordsError(sentence("calibration slope and intercept", "need both outcomes", got))
+        raise TooFewRecordsError("calibration slope and intercept", "need both outcomes", got)
 
 
 def _offset(forecasts: Forecasts) -> float:
     _check_both_outcomes(forecasts)
     from scipy.special import expit
 
-    logit = logits(forecasts)
+    logit, weights = logits(forecasts), forecasts.weights
+    others = float((weights - forecasts.outcomes).sum())
 
     def surplus(intercept: float) -> float:
-        return forecasts.base_rate - dot(forecasts.weights, expit(logit + intercept))
+        if others < LEAST_SHARE:  # next to 1 the base rate has lost their digits
+            return dot(weights, expit(-logit - intercept)) - others
+        return forecasts.base_rate - dot(weights, expit(logit + intercept))
 
-    return root(surplus, -100.0, 100.0, 1e-14)  # it decreases; |logit| stays below 28
+    rare = min(others, forecasts.base_rate) < LEAST_SHARE
+    widest = 800.0 if rare else 100.0  # |logit| stays below 28
+    return root(surplus, -widest, widest, 1e-14)
 
 
 def logits(forecasts: Forecasts) -> Array:
@@ -163,9 +170,8 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
     centre, scale = dot(weights, logit), float(np.ptp(logit))
     x = np.subtract(logit, centre, out=logit)
     x /= scale
-    beta = np.array(
-        [np.log(ones.sum() / (weights - ones).sum()), 0.0]
-    )  # constant fit: curvature is sound there
+    # from the constant fit, where the curvature is sound
+    beta = np.array([np.log(ones.sum() / (weights - ones).sum()), 0.0])
     if len(x) > 4 * COARSE:
         starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
         grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
@@ -221,7 +227,6 @@ def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Ar
 
 
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
-    """Cox's slope of data sets with weights of their own."""
     logit = logits(forecasts)
     scale = float(np.ptp(logit))
     if scale == 0.0:
@@ -238,9 +243,10 @@ MEASURES = (
         family="regression",
         headline=True,
         meaning="slope of the outcome on the logit of the prediction; 1 is right, below 1 overconfident",
+        complete=False,
+        largest=math.inf,
         ideal=1.0,
         signed=True,
-        symmetric=True,
         needs_both_outcomes=True,
         null=Null(tables=_slopes),
         cost="O(m) per step",
@@ -252,6 +258,9 @@ MEASURES = (
         words="calibration intercept",
         family="regression",
         meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
+        complete=False,
+        symmetric=False,
+        largest=math.inf,
         signed=True,
         needs_both_outcomes=True,
         cost="O(m) per step",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
-from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.errors import TooFewRecordsError
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics.bibliography import CURVE_PAPER, MULTI_PAPER, VALIDATION_PAPER
 from calibrant.metrics.calling import measure_function
 from calibrant.metrics.certificates import band, certify_exact_sums, rounded, rounding, widened
 from calibrant.metrics.null_laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL, null_deviation
-from calibrant.metrics.registry import Measure, Null, Settings, zero
+from calibrant.metrics.registry import Measure, Null, Settings, one, zero
 from calibrant.results import Array, Certified, Witness
 
 
@@ -23,11 +24,6 @@ def kolmogorov_smirnov_error(forecasts: Forecasts) -> Certified:
 
     It looks at all predictions below a threshold. Kuiper's range looks at any interval and sees as much
     from the upper end as from the lower.
-
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
 
     Examples
     --------
@@ -45,11 +41,6 @@ def kuiper_error(forecasts: Forecasts) -> Certified:
 
     It equals the cutoff calibration error: the largest |E[(y - v) 1(v in I)]| over all intervals I. That
     interval is in the details of measure(forecasts, "kuiper").
-
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
 
     Examples
     --------
@@ -79,13 +70,11 @@ def _interval(forecasts: Forecasts, start: int, stop: int, value: float) -> Cert
 
 
 def _ranges(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Kuiper: max C - min C, C_0 = 0 included."""
     low, high = curve_extremes(residuals).T
     return np.asarray(high - low)
 
 
 def _largest(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Kolmogorov-Smirnov: max |C|."""
     low, high = curve_extremes(residuals).T
     return np.asarray(np.maximum(high, -low))
 
@@ -103,9 +92,8 @@ def _kuiper_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Ce
     """At least the sketch's value; at most the top of all bands minus the bottom of all."""
     lowest, highest = band(forecasts)
     most = max(0.0, float(highest.max())) - min(0.0, float(lowest.min()))
-    return replace(
-        widened(measured, rounding(forecasts)), upper=max(measured.value, most) + 2 * rounding(forecasts)
-    )
+    upper = max(measured.value, most) + 2 * rounding(forecasts)
+    return replace(widened(measured, rounding(forecasts)), upper=upper)
 
 
 CURVE_MEASURES = (
@@ -113,29 +101,23 @@ CURVE_MEASURES = (
         "ks",
         kolmogorov_smirnov_error,
         words="Kolmogorov-Smirnov error",
-        largest=1.0,
         family="curve",
         meaning="largest cumulative residual over predictions below a threshold",
-        complete=True,
+        symmetric=False,
         sound=True,
         null=Null(_largest, residuals_only=True, power=1, law=BROWNIAN_LARGEST),
-        cost="O(m)",
         citation=CURVE_PAPER,
     ),
     Measure(
         "kuiper",
         kuiper_error,
         words="Kuiper error",
-        largest=1.0,
         family="curve",
         headline=True,
         meaning="largest cumulative residual over any interval of predictions (cutoff calibration error)",
-        complete=True,
         sound=True,
-        symmetric=True,
         decision="who acts on a threshold or monotone rule regrets at most twice this value (attained)",
         null=Null(_ranges, residuals_only=True, power=1, law=BROWNIAN_RANGE),
-        cost="O(m)",
         citation=MULTI_PAPER + ", eq. (2)",
     ),
 )
@@ -159,7 +141,6 @@ def calibration_in_the_large(forecasts: Forecasts) -> Certified:
 
 
 def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Calibration in the large."""
     return np.asarray(residuals.sum(axis=1))
 
 
@@ -185,18 +166,13 @@ def observed_expected_ratio(forecasts: Forecasts) -> Certified:
     """
     expected = forecasts.mean_prediction
     if not expected > 0:
-        raise TooFewRecordsError(sentence("the O/E ratio", "needs a prediction above 0", "got none"))
+        raise TooFewRecordsError("the O/E ratio", "needs a prediction above 0", "got none")
     return Certified.point(forecasts.base_rate / expected, observed=forecasts.base_rate, expected=expected)
 
 
 def _ratios(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
-    """O/E ratio."""
     expected = forecasts.mean_prediction
     return 1 + residuals.sum(axis=1) / expected if expected > 0 else None
-
-
-def _one(forecasts: Forecasts, settings: Settings) -> float:
-    return 1.0
 
 
 def _ratio_deviation(forecasts: Forecasts) -> float:
@@ -205,7 +181,6 @@ def _ratio_deviation(forecasts: Forecasts) -> float:
 
 @observed_expected_ratio.certificate
 def _ratio_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
-    """Certify a ratio of two sums that the sketch keeps exactly."""
     return rounded(forecasts, measured)
 
 
@@ -214,16 +189,14 @@ IN_THE_LARGE_MEASURES = (
         "in-the-large",
         calibration_in_the_large,
         words="calibration in the large",
-        largest=1.0,
         family="regression",
         headline=True,
         meaning="mean outcome minus mean prediction; positive when predictions are too low",
+        symmetric=False,
         continuous=True,
-        complete=True,
         signed=True,
         lipschitz=1.0,
         null=Null(_ends, residuals_only=True, mean=zero, law=NORMAL, two_sided=True),
-        cost="O(m)",
         citation="Steyerberg 2019, Clinical prediction models, chapter 15",
     ),
     Measure(
@@ -232,11 +205,11 @@ IN_THE_LARGE_MEASURES = (
         words="O/E ratio",
         family="regression",
         meaning="observed over expected events; 1 is right, above 1 when predictions are too low",
+        symmetric=False,
+        largest=math.inf,
         ideal=1.0,
-        complete=True,
         signed=True,
-        null=Null(_ratios, mean=_one, law=replace(NORMAL, scale=_ratio_deviation), two_sided=True),
-        cost="O(m)",
+        null=Null(_ratios, mean=one, law=replace(NORMAL, scale=_ratio_deviation), two_sided=True),
         citation=VALIDATION_PAPER,
     ),
 )

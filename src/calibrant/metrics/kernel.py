@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import number, whole_number
 from calibrant.kernels.cumulative import laplace_form, laplace_forms
@@ -45,11 +45,6 @@ def kernel_calibration_error(
     squared
         Whether to leave out the root.
 
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
-
     Examples
     --------
     >>> kernel_calibration_error([0, 0, 0], [0.25, 0.25, 0.25], bandwidth=0.1)
@@ -58,7 +53,7 @@ def kernel_calibration_error(
     check_bandwidth(bandwidth)
     if callable(kernel) and bandwidth != kernel_calibration_error.settings({})["bandwidth"]:
         rule = "must not be combined with a kernel of your own"
-        raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}", "build it into the kernel"))
+        raise InvalidInputError("bandwidth", rule, f"got {bandwidth}", "build it into the kernel")
     square, product = _square_and_product(forecasts, kernel, float(bandwidth))
     error = float(np.sqrt(square))
     meaning = "the function of norm 1 in the space of the kernel that attains the unsquared error"
@@ -69,7 +64,7 @@ def kernel_calibration_error(
 def check_bandwidth(bandwidth: float) -> None:
     """Refuse a bandwidth that is not positive."""
     if not 0 < number("bandwidth", bandwidth) < np.inf:
-        raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
+        raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
 
 
 def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) -> tuple[float, Array]:
@@ -87,7 +82,7 @@ def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) 
     # named kernels are positive definite: below 0 is rounding
     if callable(kernel) and square < -1e-9 * float(np.sum(np.abs(residuals)) * np.sum(np.abs(product))):
         raise InvalidInputError(
-            sentence("kernel", "must be positive definite", f"got a quadratic form of {square:.3g}")
+            "kernel", "must be positive definite", f"got a quadratic form of {square:.3g}"
         )
     return max(square, 0.0), product
 
@@ -105,7 +100,7 @@ def _blocked_product(values: Array, residuals: Array, kernel: Callable[[Array, A
         block = np.asarray(kernel(some, values[None, :]), dtype=np.float64)
         if block.shape != (len(some), len(values)) or not np.all(np.isfinite(block)):
             rule = "must return one finite number for every pair of predictions"
-            raise InvalidInputError(sentence("kernel", rule, f"got shape {block.shape}"))
+            raise InvalidInputError("kernel", rule, f"got shape {block.shape}")
         product[start : start + rows] = block @ residuals
     return product
 
@@ -163,16 +158,12 @@ MEASURES = (
         "kernel",
         kernel_calibration_error,
         words="kernel calibration error",
-        largest=1.0,
         family="kernel",
         meaning="residuals of neighboring predictions multiplied together, neighbors weighing most",
         continuous=True,
-        complete=True,
         sound=True,
         consistency=(0.5, 2.0),
-        symmetric=True,
         null=Null(_laplace, residuals_only=True, power=1),
-        cost="O(m)",
         citation=DISTANCE_PAPER + ", section 8",
         variants=({"bandwidth": 0.05}, {"kernel": "gaussian"}),
     ),
@@ -181,17 +172,13 @@ MEASURES = (
         kernel_calibration_error,
         words="squared kernel error",
         options={"squared": True},
-        largest=1.0,
         family="truthful",
         meaning="square of the kernel error; fair for ranking models",
         continuous=True,
-        complete=True,
         sound=True,
         truthful="batch",
         decisive=("squared",),
-        symmetric=True,
         null=Null(_laplace, residuals_only=True, power=2, mean=_kernel_mean),
-        cost="O(m)",
         citation=TRUTHFUL_PAPER + ", section 3 (a mixture of binned squared errors)",
     ),
 )
@@ -223,9 +210,7 @@ def weighted_calibration_error(
     weight = np.asarray(weight_function(forecasts.values), dtype=np.float64)
     if weight.shape not in ((), forecasts.values.shape) or not np.all(np.isfinite(weight)):
         got = f"got shape {weight.shape}" if weight.shape else f"got {weight}"
-        raise InvalidInputError(
-            sentence("weight_function", "must return one finite number per prediction", got)
-        )
+        raise InvalidInputError("weight_function", "must return one finite number per prediction", got)
     weight = np.broadcast_to(weight, forecasts.values.shape)
     signed = float(forecasts.residuals @ weight)
     return Certified.point(
@@ -246,11 +231,7 @@ class RandomBinning(Result):
 
 @accepts_rows
 def random_binning_estimate(
-    forecasts: Forecasts,
-    *,
-    bandwidth: float = 1.0,
-    draws: int = 100,
-    seed: int | None = 0,
+    forecasts: Forecasts, *, bandwidth: float = 1.0, draws: int = 100, seed: int | None = 0
 ) -> RandomBinning:
     """Estimate the squared Laplace kernel error by binned squared errors with random bins.
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.metrics import binned, convolved, cox, cumulative, kernel, low_degree, scores, smooth, truthful
 from calibrant.metrics.calling import as_forecasts
@@ -76,7 +76,6 @@ def measures() -> Mapping[str, Measure]:
 
 
 def find_measure(name: str) -> Measure:
-    """Return a row of the registry, or say which names there are."""
     if name not in _TABLE:
         raise reject_name("measure", name, list(_TABLE))
     return _TABLE[name]
@@ -154,7 +153,7 @@ def measure(
         name, y_prob = y_prob, None
     if name is None:
         hint = 'measure(y_true, y_prob, "smooth")'
-        raise InvalidInputError(sentence("name", "must name a measure", "got None", hint))
+        raise InvalidInputError("name", "must name a measure", "got None", hint)
     if y_prob is None and isinstance(y_true, HasForecasts):
         y_true = y_true.forecasts()
     forecasts = as_forecasts(y_true, y_prob, sample_weight, pos_label=pos_label, missing=missing)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import number
 from calibrant.metrics.bibliography import SURVEY
@@ -34,11 +34,6 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     degree
         The largest degree of the polynomials, at most 100.
 
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
-
     Examples
     --------
     >>> low_degree_error([0, 1], [0.25, 0.75], degree=1)
@@ -46,23 +41,16 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     """
     if not 0 <= number("degree", degree) <= MOST_DEGREE or degree != np.floor(degree):
         rule = f"must be a whole number from 0 to {MOST_DEGREE}"
-        raise InvalidInputError(sentence("degree", rule, f"got {degree}", "use smooth_calibration_error"))
-    moments = _moments(forecasts, int(degree))
+        raise InvalidInputError("degree", rule, f"got {degree}", "use smooth_calibration_error")
+    v, b, moments = forecasts.values, forecasts.residuals, np.zeros(int(degree) + 1)
+    for start in range(0, len(v), AT_ONCE):  # only a part of the levels is held at a time
+        part = slice(start, start + AT_ONCE)
+        moments += b[part] @ chebyshev.chebvander(2 * v[part] - 1, int(degree))
     coefficients, upper = _worst_polynomial(moments)
     weights = np.asarray(chebyshev.chebval(2 * forecasts.values - 1, coefficients), dtype=np.float64)
     lower = float(moments @ coefficients)
     witness = Witness(forecasts.values, weights, f"polynomial of degree {degree} bounded by 1")
     return Certified(lower, lower, max(lower, upper), upper - lower <= 1e-9, witness)
-
-
-def _moments(forecasts: Forecasts, degree: int) -> Array:
-    """Return the sums of residual times Chebyshev polynomial; only a part of the levels is held at a time."""
-    v, b = forecasts.values, forecasts.residuals
-    parts = (slice(start, start + AT_ONCE) for start in range(0, len(v), AT_ONCE))
-    moments = np.zeros(degree + 1)
-    for part in parts:
-        moments += b[part] @ chebyshev.chebvander(2 * v[part] - 1, degree)
-    return moments
 
 
 def _worst_polynomial(moments: Array) -> tuple[Array, float]:
@@ -80,7 +68,9 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
         if program is None:  # what was found so far, and what needs no program, stays proven
             break
         found, bound = program
-        extrema = _extrema(found)
+        stationary = chebyshev.chebroots(chebyshev.chebder(found))
+        inner = stationary.real[np.abs(stationary.imag) < 1e-7]
+        extrema = np.concatenate([[-1.0, 1.0], np.clip(inner, -1.0, 1.0)])
         peak = float(np.abs(chebyshev.chebval(extrema, found)).max())
         feasible = found / max(1.0, peak)
         upper = min(upper, bound)
@@ -96,11 +86,10 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
 def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
     """Maximize moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound.
 
-    None where the solver gives up, which it does on some badly conditioned programs.
-
-    The solver stops at 1e-10, so its answer is polished on the points that carry dual mass. Masses z there
-    with sum z_i T(x_i) = moments prove moments @ c = sum z_i p(x_i) <= sum |z_i|; what the masses miss of a
-    moment counts 4/pi times, the largest Chebyshev coefficient of a polynomial bounded by 1.
+    None where the solver gives up, which it does on some badly conditioned programs. It stops at 1e-10, so
+    its answer is polished on the points that carry dual mass. Masses z there with sum z_i T(x_i) = moments
+    prove moments @ c = sum z_i p(x_i) <= sum |z_i|; what the masses miss of a moment counts 4/pi times, the
+    largest Chebyshev coefficient of a polynomial bounded by 1.
     """
     from scipy.optimize import linprog
 
@@ -149,13 +138,6 @@ def _central(rows: Array, points: Array, ends: Array, used: Array, signs: Array)
     return np.asarray(program.x)[:size] if program.status == 0 else None
 
 
-def _extrema(coefficients: Array) -> Array:
-    """Return the points of [-1, 1] where the polynomial can be largest: its ends and stationary points."""
-    roots = chebyshev.chebroots(chebyshev.chebder(coefficients))
-    inner = roots.real[np.abs(roots.imag) < 1e-7]
-    return np.concatenate([[-1.0, 1.0], np.clip(inner, -1.0, 1.0)])
-
-
 @low_degree_error.certificate
 def _low_degree_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Markov: a polynomial of degree d bounded by 1 on [0, 1] has a slope of at most 2 d^2 there."""
@@ -167,14 +149,10 @@ MEASURES = (
         "low-degree",
         low_degree_error,
         words="low-degree error",
-        largest=1.0,
         family="curve",
         meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
         continuous=True,
-        complete=True,
-        symmetric=True,
         null=Null(power=1),
-        cost="O(m)",
         citation=SURVEY + ", section 3.3",
         variants=({"degree": 1},),
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import (
@@ -25,12 +25,25 @@ from calibrant.inputs import (
     to_array,
     whole_number,
 )
+from calibrant.metrics.calling import shares_parameters
 from calibrant.records import Missing
 from calibrant.results import Array
 
 SHOWN = 5  # names in a message
 MAX_TERMS = 1_000_000  # of a polynomial in all probabilities, for all classes
 Mask = npt.NDArray[np.bool_]
+_CLASSES = """\
+y_true
+    The class that occurred, per record.
+probabilities
+    One column per class, rows summing to 1; or a frame whose columns name the classes.
+sample_weight
+    Non-negative weights, one per record.
+classes
+    Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
+missing
+    Refuse rows without a label or a probability ("error"), or leave them out ("drop").
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +71,9 @@ class ClassColumns:
         if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
             rule = "must be numbers, a row for each record and a column for each class"
             got = f"got shape {table.shape}, dtype {table.dtype}"
-            raise InvalidInputError(sentence(self.argument, rule, got))
+            raise InvalidInputError(self.argument, rule, got)
         if len(table) == 0:
-            raise InvalidInputError(sentence(self.argument, "must not be empty", "got no rows"))
+            raise InvalidInputError(self.argument, "must not be empty", "got no rows")
         return table
 
     def _column(self, place: int) -> str:
@@ -102,7 +115,7 @@ def class_names(
         or len(set(names)) < count
     ):
         got = f"got {names!r} for {pluralize(count, 'column')}"
-        raise InvalidInputError(sentence("classes", f"must name each column of {argument} once", got))
+        raise InvalidInputError("classes", f"must name each column of {argument} once", got)
     return names
 
 
@@ -117,9 +130,7 @@ def check_column_order(columns: Any, known: Sequence[str], subject: str) -> None
     place = {name: k for k, name in enumerate(known)}
     if isinstance(columns, Sequence) and any(place.get(str(name), k) != k for k, name in enumerate(columns)):
         rule = f"must be in the order of the fit, {_listed(known)}"
-        raise InvalidInputError(
-            sentence(subject, rule, f"got {_listed(columns)}", "select them in that order")
-        )
+        raise InvalidInputError(subject, rule, f"got {_listed(columns)}", "select them in that order")
 
 
 def classes_hint(labels: Sequence[Any], names: Sequence[Any]) -> str:
@@ -147,6 +158,7 @@ def _listed(names: Sequence[Any]) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
+@shares_parameters(_CLASSES)
 def top_label(
     y_true: Any,
     probabilities: Any,
@@ -160,19 +172,6 @@ def top_label(
     Also called confidence calibration. Of several equally probable classes the first is taken. No measure of
     the top label is truthful: the report decides which class is asked about, so a forecaster may gain by
     naming an unlikely class. Rank models by the total of `class_table` with measure "atb" instead.
-
-    Parameters
-    ----------
-    y_true
-        The class that occurred, per record.
-    probabilities
-        One column per class, rows summing to 1; or a frame whose columns name the classes.
-    sample_weight
-        Non-negative weights, one per record.
-    classes
-        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
-    missing
-        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
     Returns
     -------
@@ -190,6 +189,7 @@ def top_label(
     return rows.forecasts(top == rows.labels, confidence, sample_weight)
 
 
+@shares_parameters(_CLASSES)
 def one_vs_rest(
     y_true: Any,
     probabilities: Any,
@@ -203,18 +203,8 @@ def one_vs_rest(
 
     Parameters
     ----------
-    y_true
-        The class that occurred, per record.
-    probabilities
-        One column per class, rows summing to 1; or a frame whose columns name the classes.
     label
         The class to look at.
-    sample_weight
-        Non-negative weights, one per record.
-    classes
-        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
-    missing
-        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
     Returns
     -------
@@ -231,6 +221,7 @@ def one_vs_rest(
     return rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
 
 
+@shares_parameters(_CLASSES)
 def class_wise(
     y_true: Any,
     probabilities: Any,
@@ -240,19 +231,6 @@ def class_wise(
     missing: Missing = "error",
 ) -> dict[Any, Forecasts]:
     """Return one_vs_rest for every class, by its name; average a measure over them for a class-wise error.
-
-    Parameters
-    ----------
-    y_true
-        The class that occurred, per record.
-    probabilities
-        One column per class, rows summing to 1; or a frame whose columns name the classes.
-    sample_weight
-        Non-negative weights, one per record.
-    classes
-        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
-    missing
-        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
     Returns
     -------
@@ -271,6 +249,7 @@ def class_wise(
     }
 
 
+@shares_parameters(_CLASSES)
 def class_low_degree_error(
     y_true: Any,
     probabilities: Any,
@@ -290,18 +269,8 @@ def class_low_degree_error(
 
     Parameters
     ----------
-    y_true
-        The class that occurred, per record.
-    probabilities
-        One column per class, rows summing to 1; or a frame whose columns name the classes.
     degree
         The largest degree of the polynomials.
-    sample_weight
-        Non-negative weights, one per record.
-    classes
-        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
-    missing
-        Refuse rows without a label or a probability ("error"), or leave them out ("drop").
 
     Returns
     -------
@@ -318,7 +287,7 @@ def class_low_degree_error(
     terms = math.comb(whole_number("degree", degree, 0, 20) + count - 1, degree)
     if terms * count > MAX_TERMS:
         got = f"got {terms * count:,} for {count} classes at degree {degree}"
-        raise InvalidInputError(sentence("degree", f"must give at most {MAX_TERMS:,} terms", got))
+        raise InvalidInputError("degree", f"must give at most {MAX_TERMS:,} terms", got)
     p, labels = rows.table[rows.kept], rows.labels[rows.kept]
     weight = np.ones(len(labels))
     if sample_weight is not None:
@@ -360,7 +329,7 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing, sa
     labels = to_array(y_true, "y_true")
     if labels.shape != (len(table),):
         got = f"got shape {labels.shape} for {pluralize(len(table), 'row')}"
-        raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
+        raise InvalidInputError("y_true", "must be one class label per row", got)
     check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
     check_aligned(sample_weight, row_labels(probabilities), ("sample_weight", "probabilities"))
     kept = _complete(table, labels, missing, columns)
@@ -387,7 +356,7 @@ def _complete(
             "must have a row without missing values",
             f"got {pluralize(len(table), 'row')}, all with one",
         )
-        raise InvalidInputError(sentence("probabilities", rule, got))
+        raise InvalidInputError("probabilities", rule, got)
     return np.asarray(kept)
 
 

@@ -31,7 +31,6 @@ def log_range_tail(x: float) -> float:
 
 
 def log_range_tails(x: Array) -> Array:
-    """Return the same for many x at once."""
     logs = np.zeros(len(x))
     near, far = (x > _SURE) & (x < _SWITCH), x >= _SWITCH
     if near.any():
@@ -61,7 +60,6 @@ def log_normal_tail(x: float) -> float:
 
 
 def log_normal_tails(x: Array) -> Array:
-    """Return the same for many x at once."""
     from scipy.special import log_ndtr
 
     return np.minimum(0.0, math.log(2) + log_ndtr(-np.abs(x)))

@@ -52,36 +52,26 @@ class Null:
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
 
     def completed(self, complete: Callable[[Settings], Settings]) -> Null:
-        """Return the same null, whose functions get complete settings."""
-        batch, tables, mean, merging = self.batch, self.tables, self.mean, self.merging
+        """Return the same null, whose functions get complete settings as their last argument."""
 
-        def whole_batch(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
-            return None if batch is None else batch(forecasts, residuals, complete(settings))
-
-        def whole_tables(
-            forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
-        ) -> Array | None:
-            return None if tables is None else tables(forecasts, outcomes, weights, complete(settings))
-
-        def whole_merging(area: float, length: float, settings: Settings) -> float:
-            assert merging is not None
-            return merging(area, length, complete(settings))
-
-        def whole_mean(forecasts: Forecasts, settings: Settings) -> float | None:
-            return None if mean is None else mean(forecasts, complete(settings))
+        def whole(function: Any) -> Any:
+            return function and (lambda *given: function(*given[:-1], complete(given[-1])))
 
         return replace(
             self,
-            batch=batch and whole_batch,
-            tables=tables and whole_tables,
-            merging=merging and whole_merging,
-            mean=mean and whole_mean,
+            batch=whole(self.batch),
+            tables=whole(self.tables),
+            merging=whole(self.merging),
+            mean=whole(self.mean),
         )
 
 
 def zero(forecasts: Forecasts, settings: Settings) -> float:
-    """Return the mean of a signed residual."""
     return 0.0
+
+
+def one(forecasts: Forecasts, settings: Settings) -> float:
+    return 1.0
 
 
 Truthful = Literal["strict", "batch", "approximate", "no"]
@@ -98,6 +88,7 @@ class Measure:
 
     The properties are those of the distance paper (continuous, complete, sound, consistent) and of the
     truthfulness paper. They are claims about the population measure and are tested where a test can see them.
+    Defaults are those of a calibration error between 0 and 1; a row states where a measure differs.
     """
 
     name: str
@@ -105,11 +96,11 @@ class Measure:
     words: str  # the name as people say it; `name` is the key that is typed
     family: str
     meaning: str  # one line that a newcomer understands
-    cost: str  # after the sort, m distinct predictions
     citation: str
+    cost: str = "O(m)"  # after the sort, m distinct predictions
     options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # what the name presets
     continuous: bool = False  # in the predictions
-    complete: bool = False  # 0 (or `ideal`) on perfectly calibrated data
+    complete: bool = True  # 0 (or `ideal`) on perfectly calibrated data
     sound: bool = False  # `ideal` only on perfectly calibrated data
     valid: str = ""  # rate in T at which a test by it tells smCE > 0 from 0 (truthfulness paper, Def. 2.13)
     truthful: Truthful = "no"  # whether lying about the probabilities can lower its expected value
@@ -117,10 +108,10 @@ class Measure:
     decision: str = ""  # what it means to those who act on the predictions
     decisive: tuple[str, ...] = ()  # options on which its truthfulness depends
     lipschitz: float | None = None  # constant in E |v1 - v2|
-    symmetric: bool = False  # unchanged under v -> 1 - v, y -> 1 - y
+    symmetric: bool = True  # unchanged under v -> 1 - v, y -> 1 - y
     signed: bool = False  # may be negative
     ideal: float = 0.0  # the value on calibrated data, in the limit
-    largest: float = math.inf  # size that any data can give it, with the options of its name
+    largest: float = 1.0  # size that any data can give it, with the options of its name
     needs_level_sets: bool = False  # meaningless when every prediction is distinct
     needs_both_outcomes: bool = False
     headline: bool = False  # shown by evaluate() unless other measures are asked for
@@ -129,7 +120,6 @@ class Measure:
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
 
     def __post_init__(self) -> None:
-        """Complete the settings that the null is called with: options not given take their defaults."""
         object.__setattr__(self, "null", self.null.completed(self.settings))
 
     def settings(self, options: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
@@ -143,13 +133,13 @@ class Measure:
 
     @property
     def sample_sound(self) -> bool:
-        """Whether samples of other data keep it away from its ideal (Definition 2.9)."""
+        """Whether samples of other data keep it away from its ideal (truthfulness paper, Definition 2.9)."""
         return self.sound
 
     @property
     def certified(self) -> bool:
         """Whether a sketch can prove bounds on it."""
-        return self.function.has_certificate
+        return self.function.bounds_on_raw_rows is not None
 
     @property
     def fair(self) -> bool:
@@ -169,8 +159,3 @@ class Measure:
 
     def __repr__(self) -> str:
         return f"<Measure {self.name}: {self.meaning}>"
-
-    @property
-    def title(self) -> str:
-        """First line of the docstring."""
-        return (self.function.__doc__ or "").strip().splitlines()[0]

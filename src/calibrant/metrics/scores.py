@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import TooFewRecordsError, reject_name, sentence
+from calibrant.errors import TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import clipping, closed_share
 from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
@@ -86,7 +87,7 @@ def _entropy(forecasts: Forecasts) -> float:
     rates = np.array([forecasts.base_rate, float((forecasts.weights - forecasts.outcomes).sum())])
     if rates.min() <= 0:
         got = f"got base rate {forecasts.base_rate:g}"
-        raise TooFewRecordsError(sentence("log_loss", "needs both outcomes to be normalized", got))
+        raise TooFewRecordsError("log_loss", "needs both outcomes to be normalized", got)
     return -float(rates @ np.log(rates))
 
 
@@ -131,10 +132,7 @@ class Decomposition(Result):
 
 @accepts_rows
 def decompose(
-    forecasts: Forecasts,
-    *,
-    score: Literal["brier", "log"] = "brier",
-    clip: float = CLIP,
+    forecasts: Forecasts, *, score: Literal["brier", "log"] = "brier", clip: float = CLIP
 ) -> Decomposition:
     """Split the Brier score or the log loss into miscalibration, discrimination and uncertainty (CORP).
 
@@ -192,7 +190,6 @@ def _brier(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
 
 
 def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
-    """Brier score of data sets with weights of their own."""
     v = forecasts.values
     return dots(outcomes, 1 - 2 * v) + dots(weights, v**2)
 
@@ -200,7 +197,6 @@ def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, setting
 def _log_loss_tables(
     forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
 ) -> Array | None:
-    """Log loss of data sets with weights of their own, unless it is divided by their entropy."""
     return None if settings["normalised"] else _log_tables(forecasts, outcomes, weights, settings)
 
 
@@ -312,31 +308,25 @@ SCORE_MEASURES = (
         "brier",
         brier_score,
         words="Brier score",
-        largest=1.0,
         family="scores",
         headline=True,
         meaning="mean squared error of the prediction (calibration and sharpness together)",
+        complete=False,
         continuous=True,
         sound=True,
         truthful="strict",
-        symmetric=True,
         lipschitz=2.0,
         null=Null(_brier, tables=_brier_tables, mean=_brier_mean, law=SPIEGELHALTER, two_sided=True),
-        cost="O(m)",
         citation="Brier 1950, Verification of forecasts expressed in terms of probability",
     ),
     Measure(
         "brier-mcb",
         miscalibration,
         words="miscalibration in the Brier score",
-        largest=1.0,
         family="scores",
         headline=True,
         meaning="part of the Brier score that the best monotone recalibration would remove",
-        complete=True,
-        symmetric=True,
         null=Null(tables=_removable),
-        cost="O(m)",
         citation=CORP_PAPER,
     ),
     Measure(
@@ -345,13 +335,13 @@ SCORE_MEASURES = (
         words="log loss",
         family="scores",
         meaning="mean negative log likelihood in nats (calibration and sharpness together)",
+        complete=False,
+        largest=math.inf,
         continuous=True,
         sound=True,
         truthful="strict",
         decisive=("normalised",),
-        symmetric=True,
         null=Null(_log_score, tables=_log_loss_tables, mean=_log_mean, two_sided=True),
-        cost="O(m)",
         citation="Good 1952, Rational decisions",
     ),
     Measure(
@@ -361,10 +351,8 @@ SCORE_MEASURES = (
         options={"score": "log"},
         family="scores",
         meaning="part of the log loss that the best monotone recalibration would remove",
-        complete=True,
-        symmetric=True,
+        largest=math.inf,
         null=Null(tables=_removable),
-        cost="O(m)",
         citation=CORP_PAPER,
     ),
 )
@@ -409,12 +397,8 @@ CALIBRATION_INDEX_MEASURES = (
         "ici",
         integrated_calibration_index,
         words="integrated calibration index",
-        largest=1.0,
         family="regression",
         meaning="mean distance between the prediction and its isotonic recalibration (not loess)",
-        complete=True,
-        symmetric=True,
-        cost="O(m)",
         citation=INDEX_PAPER,
     ),
     Measure(
@@ -422,10 +406,9 @@ CALIBRATION_INDEX_MEASURES = (
         integrated_calibration_index,
         words="median calibration gap",
         options={"quantile": 0.5},
-        largest=1.0,
         family="regression",
         meaning="median distance between the prediction and its isotonic recalibration (not loess)",
-        complete=True,
+        symmetric=False,
         cost="O(m log m)",
         citation=INDEX_PAPER,
     ),
@@ -434,10 +417,9 @@ CALIBRATION_INDEX_MEASURES = (
         integrated_calibration_index,
         words="90th percentile of the calibration gap",
         options={"quantile": 0.9},
-        largest=1.0,
         family="regression",
         meaning="distance from the isotonic recalibration (not loess) that 90% of records stay below",
-        complete=True,
+        symmetric=False,
         cost="O(m log m)",
         citation=INDEX_PAPER,
     ),
@@ -463,7 +445,7 @@ def c_statistic(forecasts: Forecasts) -> Certified:
     """
     if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
         got = f"got base rate {forecasts.base_rate:g}"
-        raise TooFewRecordsError(sentence("the c-statistic", "needs both outcomes", got))
+        raise TooFewRecordsError("the c-statistic", "needs both outcomes", got)
     return Certified.point(float(_concordances(forecasts.outcomes[None], forecasts.weights[None])[0]))
 
 
@@ -502,15 +484,13 @@ DISCRIMINATION_MEASURES = (
         "c-statistic",
         c_statistic,
         words="c-statistic",
-        largest=1.0,
         family="regression",
         meaning="probability that an event has a higher prediction than a non-event (AUC)",
+        complete=False,
         ideal=1.0,
         signed=True,
-        symmetric=True,
         needs_both_outcomes=True,
         null=Null(tables=_concordance_tables),
-        cost="O(m)",
         citation=CONCORDANCE_PAPER,
     ),
 )

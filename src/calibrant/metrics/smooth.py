@@ -39,11 +39,6 @@ def smooth_calibration_error(forecasts: Forecasts, *, lipschitz: float = 1.0) ->
     lipschitz
         How steep the weight function may be.
 
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
-
     Examples
     --------
     >>> smooth_calibration_error([0, 0, 0, 0], [0.3, 0.3, 0.3, 0.3])
@@ -100,35 +95,23 @@ def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certif
 
 
 def _smooth(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Smooth calibration error."""
-    return smooth_values(forecasts.values, residuals, float(settings["lipschitz"]))
+    return smooth_values(forecasts.values, residuals, _steepest(settings))
 
 
-def _earth_mover(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Earth mover's error: the smooth error with Lipschitz constant 2."""
-    return smooth_values(forecasts.values, residuals, 2.0)
-
-
-def _lipschitz_area(area: float, length: float, settings: Settings) -> float:
+def _area_moved(area: float, length: float, settings: Settings) -> float:
     """The dual weighs |g - C| by the gaps times the Lipschitz constant: see kernels/smooth."""
-    return float(settings["lipschitz"]) * area
-
-
-def _twice_the_area(area: float, length: float, settings: Settings) -> float:
-    """As the smooth error, with Lipschitz constant 2."""
-    return 2 * area
+    return _steepest(settings) * area
 
 
 @smooth_calibration_error.certificate
-def _smooth_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Weight functions of the smooth error have the Lipschitz constant that the user asked for."""
-    return lipschitz_weights(forecasts, measured, float(settings["lipschitz"]))
-
-
 @earth_mover_error.certificate
-def _earth_mover_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
-    """Weight functions f(v, 1) - f(v, 0) of the earth mover's error have Lipschitz constant 2."""
-    return lipschitz_weights(forecasts, measured, 2.0)
+def _smooth_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    return lipschitz_weights(forecasts, measured, _steepest(settings))
+
+
+def _steepest(settings: Settings) -> float:
+    """Return the Lipschitz constant asked for; that of the earth mover's f(v, 1) - f(v, 0) is 2."""
+    return float(settings.get("lipschitz", 2.0))
 
 
 MEASURES = (
@@ -136,22 +119,19 @@ MEASURES = (
         "smooth",
         smooth_calibration_error,
         words="smooth calibration error",
-        largest=1.0,
         family="distances",
         headline=True,
         meaning="worst residual against a smooth weight function; within a factor 2 of the distance",
         continuous=True,
-        complete=True,
         sound=True,
         truthful="approximate",
         consistency=(1.0, 2.0),
-        symmetric=True,
         lipschitz=2.0,
         decision=(
             "who acts on a threshold blurred by uniform noise of width w regrets at most 2 max(1, 1/w) times "
             "this value, plus w/16, against any other threshold with the same noise"
         ),
-        null=Null(_smooth, residuals_only=True, power=1, merging=_lipschitz_area),
+        null=Null(_smooth, residuals_only=True, power=1, merging=_area_moved),
         valid="1/sqrt(T)",
         cost="O(m log m)",
         citation=DISTANCE_PAPER + ", section 7",
@@ -161,17 +141,14 @@ MEASURES = (
         "emd",
         earth_mover_error,
         words="earth mover's error",
-        largest=1.0,
         family="distances",
         meaning="probability mass times the way it must move to make the outcomes as predicted",
         continuous=True,
-        complete=True,
         sound=True,
         truthful="approximate",
         consistency=(1.0, 2.0),
-        symmetric=True,
         lipschitz=3.0,
-        null=Null(_earth_mover, residuals_only=True, power=1, merging=_twice_the_area),
+        null=Null(_smooth, residuals_only=True, power=1, merging=_area_moved),
         cost="O(m log m)",
         citation=SURVEY + ", Lemma 3.4",
     ),

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.cumulative import two_bin_absolutes, two_bin_squares
 from calibrant.metrics.bibliography import TRUTHFUL_PAPER
@@ -102,11 +102,11 @@ def binned_squared_error(
     if partition is not None:
         if bins is not None or ties == "random" or strategy != "quantile":
             got = "got bins, strategy or ties as well"
-            raise InvalidInputError(sentence("partition", "must be given alone", got))
+            raise InvalidInputError("partition", "must be given alone", got)
         residual = _by_label(forecasts, partition)
     elif ties == "random":
         if not isinstance(count, (int, np.integer)) or count < 1 or strategy != "quantile":
-            raise InvalidInputError(sentence("ties", '"random" needs a number of quantile bins'))
+            raise InvalidInputError("ties", '"random" needs a number of quantile bins')
         return Certified.point(expected_binned_square(forecasts, int(count)), bins=int(count))
     else:
         residual = np.add.reduceat(forecasts.residuals, bin_starts(forecasts, count, strategy))
@@ -120,18 +120,17 @@ def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike])
     are divided by the root of their number, so that the sum of squares is the mean over them.
     """
     if not callable(partition):
-        raise InvalidInputError(sentence("partition", "must be a function", f"got {partition!r}"))
+        raise InvalidInputError("partition", "must be a function", f"got {partition!r}")
     labels = np.asarray(partition(forecasts.values))
     rows = labels.reshape(1, -1) if labels.ndim == 1 else labels
     if rows.ndim != 2 or not len(rows) or rows.shape[1] != forecasts.levels:
         got = f"got shape {labels.shape} for {forecasts.levels:,} predictions"
-        raise InvalidInputError(sentence("partition", "must return one label per prediction", got))
+        raise InvalidInputError("partition", "must return one label per prediction", got)
     bins = [np.bincount(np.unique(row, return_inverse=True)[1], forecasts.residuals) for row in rows]
     return np.asarray(np.concatenate(bins) / np.sqrt(len(rows)))
 
 
 def _bins_of(forecasts: Forecasts, bins: Bins | None) -> Bins:
-    """Return the bins asked for, or n^(1/3) of them."""
     return max(1, round(forecasts.n ** (1 / 3))) if bins is None else bins
 
 
@@ -147,7 +146,6 @@ def _two_bins_moved(area: float, length: float, settings: Settings) -> float:
 
 
 def _two_bin_mean(forecasts: Forecasts, settings: Settings) -> float | None:
-    """Mean of ATB for norm 2."""
     return forecasts.null_variance if settings["norm"] == 2 else None
 
 
@@ -189,7 +187,6 @@ def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
 
 @binned_squared_error.certificate
 def _squared_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Bound the unnormalized binned squared error."""
     for option, usual in (("ties", "together"), ("partition", None)):
         if settings[option] != usual:
             raise no_certificate("ubse", f"got {option}={settings[option]!r}")
@@ -205,21 +202,17 @@ MEASURES = (
         "atb",
         averaged_two_bin_error,
         words="averaged two-bin error",
-        largest=1.0,
         family="truthful",
         headline=True,
         meaning="squared residual of two bins, averaged over where they are cut; fair for ranking models",
         continuous=True,
-        complete=True,
         sound=True,
         truthful="batch",
         decisive=("norm",),
         consistency=(1.0, 4.0),
-        symmetric=True,
         lipschitz=6.0,
         null=Null(_two_bins, residuals_only=True, power=2, mean=_two_bin_mean, merging=_two_bins_moved),
         valid="1/sqrt(T)",
-        cost="O(m)",
         citation=TRUTHFUL_PAPER + ", Definition 1.2",
     ),
     Measure(
@@ -227,29 +220,24 @@ MEASURES = (
         averaged_two_bin_error,
         words="absolute two-bin error",
         options={"norm": 1},
-        largest=1.0,
         family="truthful",
         meaning="absolute residual of two bins, averaged over where they are cut; scale of the distance",
         continuous=True,
-        complete=True,
         sound=True,
         truthful="approximate",
         consistency=(1.0, 2.0),
-        symmetric=True,
         lipschitz=3.0,
         null=Null(_two_bins, residuals_only=True, power=1, merging=_two_bins_moved),
         valid="1/sqrt(T)",
-        cost="O(m)",
         citation=TRUTHFUL_PAPER + ", section 4",
     ),
     Measure(
         "ubse",
         binned_squared_error,
         words="binned squared error",
-        largest=1.0,
         family="truthful",
         meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
-        complete=True,
+        symmetric=False,
         truthful="batch",
         null=Null(_squared_bins, power=2, mean=_residual_variance),
         cost="O(m + bins)",

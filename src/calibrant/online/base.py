@@ -11,17 +11,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, sentence
 from calibrant.online.inputs import (
     Key,
+    checked_count,
     checked_key,
     checked_outcome,
     checked_probability,
     outcome_column,
     probability_column,
 )
-from calibrant.online.state import Fields, Saved
-from calibrant.results import Array
+from calibrant.online.state import Fields, Saved, not_a_state, parsed
+from calibrant.results import Array, Result
+
+VERSION = 2  # of the states; all versions before it are read, too
+UNCHANGED = "must be what was written"
 
 
 class Pending:
@@ -31,14 +35,10 @@ class Pending:
     stream then does not come in batches that are forecast whole and learned whole.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 0, rolling: bool = False, learning: bool = False) -> None:
         self.waiting: dict[Key, tuple[Any, ...]] = {}
-        self.most = 0
-        self.rolling = False
-        self._learning = False  # something was learned since nothing waited
-
-    def __len__(self) -> int:
-        return len(self.waiting)
+        self.most, self.rolling = most, rolling
+        self._learning = learning  # something was learned since nothing waited
 
     def check_free(self, key: Key) -> Key:
         """Return the key as it is stored, refusing one that waits already."""
@@ -52,14 +52,12 @@ class Pending:
         raise InvalidInputError(sentence("key", "must not be waiting already", f"got {key!r} again"))
 
     def add(self, key: Key, answer: tuple[Any, ...]) -> None:
-        """Keep an answer under a key that is free."""
         self.rolling |= bool(self.waiting) and self._learning
         self._learning &= bool(self.waiting)
         self.waiting[key] = answer
-        self.most = max(self.most, len(self.waiting))
+        self.note_batch(len(self.waiting))
 
     def peek(self, key: Key) -> tuple[Any, ...]:
-        """Return the answer that waits under this key."""
         key = checked_key(key)
         if key in self.waiting:
             return self.waiting[key]
@@ -69,33 +67,20 @@ class Pending:
         raise InvalidInputError(sentence("key", "must belong to a forecast that waits", got, hint))
 
     def take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
-        """Return the answer and stop waiting for it."""
         answer = self.peek(key)
         del self.waiting[checked_key(key)]
         self._learning = bool(self.waiting) and (self._learning or learned)
         return answer
 
     def note_batch(self, size: int) -> None:
-        """Count a batch that was forecast and learned as a whole."""
         self.most = max(self.most, size)
 
     def to_state(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        waiting = [[key, *answer] for key, answer in self.waiting.items()]
-        flags = {"rolling": self.rolling, "learning": self._learning}
-        return {"waiting": waiting, "most": self.most, **flags}
+        return {"most": self.most, "rolling": self.rolling, "learning": self._learning}
 
     @classmethod
-    def from_state(
-        cls, waiting: dict[Key, tuple[Any, ...]], most: int, rolling: bool, learning: bool
-    ) -> Pending:
-        """Return what `to_state` wrote, its fields checked by the caller."""
-        self = cls()
-        self.waiting, self.most, self.rolling, self._learning = waiting, most, rolling, learning
-        return self
-
-
-VERSION = 2  # from 2 on, files must have their checksum
+    def from_state(cls, fields: Fields) -> Pending:
+        return cls(fields.count("most"), fields.flag("rolling"), fields.flag("learning"))
 
 
 class Stream(Saved, ABC):
@@ -107,8 +92,9 @@ class Stream(Saved, ABC):
     computed and not promised, holds all the same.
     """
 
-    delay: int = 0
+    SETTINGS: ClassVar[tuple[str, ...]]  # arguments of the constructor, saved under their names
     certifies: ClassVar[str]  # what the certificate is about
+    delay: int = 0
 
     def __init__(self) -> None:
         self._pending = Pending()
@@ -116,7 +102,7 @@ class Stream(Saved, ABC):
     @property
     def pending(self) -> int:
         """How many forecasts wait for their outcome."""
-        return len(self._pending)
+        return len(self._pending.waiting)
 
     @property
     @abstractmethod
@@ -128,26 +114,26 @@ class Stream(Saved, ABC):
     def certificate(self) -> float | None:
         """The total error so far, or a number that it provably does not exceed; see the class."""
 
-    @abstractmethod
     def bound(self, T: int | None = None) -> float | None:
-        """Return what is promised after T rounds (by default: now), or None where nothing is."""
+        """Return what is promised for the certificate, or its mean, after T rounds (default: now).
+
+        None where nothing is: see the class, and if more outcomes than `delay` allows were unknown at once.
+        """
+        rounds = self.rounds if T is None else checked_count(T, "T")
+        promised = self._promised(rounds) if self._kept_in_time else None
+        return None if promised is None else float(promised)
+
+    @abstractmethod
+    def _promised(self, rounds: Any) -> Any:
+        """Return the bound after that many rounds, a number or an array; None if there is none."""
+
+    @property
+    def _kept_in_time(self) -> bool:
+        return self._pending.most <= self.delay + 1
 
     @abstractmethod
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         """Learn the outcome of an answer that waited."""
-
-    @abstractmethod
-    def _to_state(self) -> dict[str, Any]:
-        """Return settings and state, ready for JSON, without the answers that wait."""
-
-    @classmethod
-    @abstractmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        """Return the object whose state this is, without the answers that wait."""
-
-    @abstractmethod
-    def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
-        """Return a saved answer, or refuse it."""
 
     def learn_one(self, y: Any, *, key: Key = None) -> None:
         """Learn the outcome, 0 or 1, of the forecast with this key.
@@ -166,43 +152,94 @@ class Stream(Saved, ABC):
         """Stop waiting for an outcome that will never be known."""
         self._pending.take(key, learned=False)
 
-    @property
-    def _kept_in_time(self) -> bool:
-        """Whether at most `delay` earlier forecasts ever waited when a new one was made."""
-        return self._pending.most <= self.delay + 1
-
     def _check_nothing_waits(self) -> None:
         if self.pending:
             hint = "call learn_one or forget for each first"
             got = f"got {self.pending:,} that wait"
             raise InvalidInputError(sentence("run", "needs every earlier outcome", got, hint))
 
+    def _columns(self, y: Any, p: Any) -> tuple[Array, Array | None]:
+        self._check_nothing_waits()
+        outcomes = outcome_column(y)
+        return outcomes, None if p is None else probability_column(p, outcomes, "p")
+
+    def _finished(self, predictions: Array, certificates: Array, steered: Any, batch: int) -> Run:
+        """Return the run whose outcomes were just learned, at most `batch` of them at once."""
+        self._pending.note_batch(batch)
+        before = self.rounds - len(predictions)
+        after = np.arange(before + 1, self.rounds + 1)
+        bound = self._promised(after) if self._kept_in_time else None
+        return Run(predictions, certificates, bound, steered, learnt_before=before)
+
+    def _settings(self) -> dict[str, Any]:
+        given = ((name, getattr(self, name)) for name in self.SETTINGS)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in given}
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """Return what changes from round to round, ready for JSON, without the answers that wait."""
+
+    @abstractmethod
+    def _restore(self, fields: Fields) -> None:
+        """Take over such a state, every field checked."""
+
+    @abstractmethod
+    def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
+        """Return a saved answer that waits, or refuse it."""
+
     def to_json(self) -> str:
         """Return the whole state as JSON text; loading it and going on is as if nothing had happened."""
         head = {"kind": type(self).__name__, "version": VERSION}
-        return json.dumps({**head, **self._to_state(), "pending": self._pending.to_state()}, allow_nan=False)
+        waiting = [[key, *answer] for key, answer in self._pending.waiting.items()]
+        pending = {"waiting": waiting, **self._pending.to_state()}
+        state = {**head, **self._settings(), **self._state(), "pending": pending}
+        return json.dumps(state, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the object whose state this is; every field is checked."""
-        fields = Fields.of(text, cls.__name__, VERSION)
-        self = cls._from_fields(fields)
+        content, kind = parsed(text, cls.__name__), cls.__name__
+        if content.get("kind") != kind or "version" not in content:
+            raise not_a_state(kind, content)
+        if content["version"] not in range(1, VERSION + 1):
+            rule = f"must be of version {VERSION}"
+            raise InvalidInputError(sentence("state", rule, f"got {content['version']!r}"))
+        fields = Fields(content, kind)
+        self = cls._made_with(fields)
+        self._restore(fields)
         inner = fields.inner("pending")
-        waiting: dict[Key, tuple[Any, ...]] = {}
+        self._pending = Pending.from_state(inner)
         for row in inner.items("waiting"):
-            key = _saved_key(row[0] if isinstance(row, list) and row else [], inner)
-            if key in waiting:
+            try:
+                key = checked_key(row[0] if isinstance(row, list) and row else [])
+            except InvalidInputError:
+                raise inner.refused("waiting", "must have keys of text or whole numbers") from None
+            if key in self._pending.waiting:
                 raise inner.refused("waiting", "must list each key once, with its answer")
-            waiting[key] = self._checked_answer(row[1:], inner)
-        most = inner.count("most")
-        if most < len(waiting):
+            self._pending.waiting[key] = self._checked_answer(row[1:], inner)
+        if self._pending.most < self.pending:
             raise inner.refused("most", "must not be less than the answers that wait")
-        self._pending = Pending.from_state(waiting, most, inner.flag("rolling"), inner.flag("learning"))
-        self._after_loading()
         return self
 
-    def _after_loading(self) -> None:
-        """Put together what follows from the answers that wait."""
+    @classmethod
+    def _made_with(cls, fields: Fields) -> Self:
+        """Return a new object with the settings of a state, which its constructor checks."""
+        stored = {name: fields.take(name) for name in cls.SETTINGS}
+        try:
+            self = cls(**cls._arguments(stored))
+        except CalibrantError as error:
+            if error.subject not in cls.SETTINGS:
+                raise
+            raise fields.refused(error.subject, UNCHANGED) from None
+        for name, value in self._settings().items():
+            if value != stored[name]:
+                raise fields.refused(name, UNCHANGED)
+        return self
+
+    @classmethod
+    def _arguments(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the constructor whose settings were stored."""
+        return stored
 
     def __add__(self, other: object) -> Any:
         name = type(self).__name__
@@ -211,10 +248,8 @@ class Stream(Saved, ABC):
         raise InvalidInputError(sentence(f"a {name}", rule, hint=hint))
 
     def __repr__(self) -> str:
-        certificate, bound = self.certificate, self.bound()
-        result = "none" if certificate is None else f"{certificate:.6g}"
-        promised = "none" if bound is None else f"{bound:.6g}"
-        return f"{type(self).__name__}(rounds={self.rounds:,}, certificate={result}, bound={promised})"
+        certificate, bound = (_shown(value) for value in (self.certificate, self.bound()))
+        return f"{type(self).__name__}(rounds={self.rounds:,}, certificate={certificate}, bound={bound})"
 
 
 class GuidedStream(Stream):
@@ -225,7 +260,6 @@ class GuidedStream(Stream):
         """Return the next forecast, and what is kept until its outcome is learned."""
 
     def _run(self, outcomes: Array, guides: Array | None) -> Run:
-        """Forecast and learn many outcomes."""
         raise NotImplementedError
 
     def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
@@ -261,20 +295,11 @@ class GuidedStream(Stream):
         -------
         Run
         """
-        self._check_nothing_waits()
-        outcomes = outcome_column(y)
-        return self._run(outcomes, None if p is None else probability_column(p, outcomes, "p"))
+        return self._run(*self._columns(y, p))
 
 
-def _saved_key(key: Any, fields: Fields) -> Key:
-    try:
-        return checked_key(key)
-    except InvalidInputError:
-        raise fields.refused("waiting", "must have keys of text or whole numbers") from None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Run(Result):
     """The forecasts of many rounds and the account after each of them.
 
     Attributes
@@ -315,19 +340,15 @@ class Run:
         return len(self.predictions)
 
     def __repr__(self) -> str:
-        last = [_last(name, getattr(self, name)) for name in ("certificate", "bound")]
-        return f"Run(rows={len(self):,}, {', '.join(last)}, steered={int(self.steered.sum()):,})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all columns as lists, ready for JSON."""
-        columns = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {
-            name: item.tolist() if isinstance(item, np.ndarray) else item for name, item in columns.items()
-        }
+        columns = (self.certificate, self.bound)
+        ends = (_shown(None if column is None or not len(column) else column[-1]) for column in columns)
+        certificate, bound = ends
+        steered = f"steered={int(self.steered.sum()):,}"
+        return f"Run(rows={len(self):,}, certificate={certificate}, bound={bound}, {steered})"
 
 
-def _last(name: str, column: Array | None) -> str:
-    return f"{name}={'none' if column is None or not len(column) else format(column[-1], '.6g')}"
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.6g}"
 
 
 def total_certificate(streams: Iterable[Stream]) -> float:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from itertools import count
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.online import chosen_pair, fresh_weight, run_bins, settle, weight_of
 from calibrant.online.base import GuidedStream, Run, Stream
-from calibrant.online.bounds import epoch_ends, expected_error_bins, expected_error_bound
+from calibrant.online.bounds import expected_error_bins, expected_error_bound
 from calibrant.online.inputs import checked_bins, checked_count, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
@@ -25,7 +24,6 @@ from calibrant.results import Array
 _MASK = 2**64 - 1
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _TO_UNIT = 1.0 / 2**53
-Promise = Callable[[Any, int], Any]
 
 
 def counter_uniform(seed: int, counter: int) -> float:
@@ -59,52 +57,36 @@ class BinTable:
     """How often each bin was answered and how many events followed, per group, with the weights."""
 
     def __init__(self, bins: int, groups: int, quadratic: bool) -> None:
-        self.quadratic = quadratic
+        self.bins, self.quadratic = bins, quadratic
         self.answers = [[0] * bins for _ in range(groups)]
         self.events = [[0] * bins for _ in range(groups)]
         self.up = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
         self.down = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
 
-    @property
-    def bins(self) -> int:
-        """Return the number of bins."""
-        return len(self.answers[0])
-
-    def learn(self, groups: tuple[int, ...], chosen: int, outcome: float) -> None:
-        """Count one outcome."""
-        settle(self.answers, self.events, self.up, self.down, groups, chosen, outcome, self.quadratic)
-
     def run(
         self, outcomes: Array, guides: Array, members: Any, tosses: Array, last: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], Array]:
         """Forecast and learn many rounds; return the bins, which left the guide's, and the error gained."""
-        counted = [np.array(table, dtype=np.int64) for table in (self.answers, self.events)]
-        weights = [np.array(table) for table in (self.up, self.down)]
+        answers, events = (np.array(table, dtype=np.int64) for table in (self.answers, self.events))
+        up, down, start = np.array(self.up), np.array(self.down), np.array([last], dtype=np.int64)
         size = len(outcomes)
         chosen, steered, errors = np.empty(size, np.int64), np.empty(size, np.bool_), np.empty(size)
-        run_bins(
-            outcomes, guides, members, tosses, counted[0], counted[1], weights[0], weights[1],
-            np.array([last], dtype=np.int64), self.quadratic, chosen, steered, errors,
-        )  # fmt: skip
-        self.answers, self.events = (table.tolist() for table in counted)
-        self.up, self.down = (table.tolist() for table in weights)
+        state = answers, events, up, down, start
+        run_bins(outcomes, guides, members, tosses, *state, self.quadratic, chosen, steered, errors)
+        self.answers, self.events = answers.tolist(), events.tolist()
+        self.up, self.down = up.tolist(), down.tolist()
         return chosen, steered, errors
 
-    def error(self, group: int = 0) -> float:
+    def error(self) -> float:
         """Return the sum of |events - answers times middle|: the expected calibration error, times n."""
         middles = (np.arange(self.bins) + 0.5) / self.bins
-        return float(np.abs(np.array(self.events[group]) - np.array(self.answers[group]) * middles).sum())
+        return float(np.abs(np.array(self.events[0]) - np.array(self.answers[0]) * middles).sum())
 
     def rounds(self, group: int = 0) -> int:
-        """Return how many outcomes were learned."""
         return sum(self.answers[group])
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the counts; the weights follow from them."""
-        return {"answers": self.answers, "events": self.events}
-
     def restore(self, fields: Fields) -> None:
-        """Take over saved counts, every one checked, and renew the weights."""
+        """Take over saved counts, every one checked; the weights follow from them."""
         for name in ("answers", "events"):
             rows = fields.items(name)
             if len(rows) != len(self.answers):
@@ -127,8 +109,8 @@ class BinForecaster(Stream):
     Without a horizon the bins suit an epoch, whose end multiplies; what is promised adds over the epochs.
     """
 
-    FIRST_EPOCH: int
-    EPOCH_FACTOR: int
+    FIRST_EPOCH: ClassVar[int]  # rounds
+    EPOCH_FACTOR: ClassVar[int]
 
     def __init__(
         self, horizon: int | None, bins: int | None, groups: int, quadratic: bool, seed: int | None
@@ -140,70 +122,69 @@ class BinForecaster(Stream):
         self._groups, self._quadratic = groups, quadratic
         self._forecasts = 0  # made so far: the counter of the coins, and what ends an epoch
         self._tables: list[BinTable] = []
-        self._last = 0
         self._open_epoch()
 
     @abstractmethod
     def _suited_bins(self, epoch: int) -> int:
-        """Return the number of bins of an epoch."""
+        """Return the number of bins of an epoch, where the user has not chosen it."""
 
-    @property
-    def _one_table(self) -> bool:
-        return self.horizon is not None or self.bins is not None
+    @abstractmethod
+    def _epoch_bound(self, rounds: Any, bins: int) -> Any:
+        """Return what is promised for an epoch of that many rounds."""
 
     def _open_epoch(self) -> None:
         bins = self.bins or self._suited_bins(len(self._tables))
         self._tables.append(BinTable(bins, self._groups, self._quadratic))
         self._last = bins // 2
 
-    def _epoch_end(self) -> float:
-        """Return after how many forecasts the current epoch ends."""
-        if self._one_table:
-            return float("inf")
-        return float(self.FIRST_EPOCH * self.EPOCH_FACTOR ** (len(self._tables) - 1))
+    @property
+    def _one_table(self) -> bool:
+        return self.horizon is not None or self.bins is not None
+
+    def _end_of(self, epoch: int) -> float:
+        """Return after how many forecasts an epoch ends."""
+        return math.inf if self._one_table else self.FIRST_EPOCH * self.EPOCH_FACTOR**epoch
+
+    def _current_table(self) -> BinTable:
+        if self._forecasts >= self._end_of(len(self._tables) - 1):
+            self._open_epoch()
+        return self._tables[-1]
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learned."""
         return sum(table.rounds() for table in self._tables)
 
-    def _draw(self, guide: float | None, groups: tuple[int, ...]) -> int:
-        """Return the bin to answer, moving on to the next epoch when this one is over."""
-        if self._forecasts >= self._epoch_end():
-            self._open_epoch()
-        table = self._tables[-1]
+    def _draw(self, guide: float | None, groups: tuple[int, ...]) -> tuple[float, tuple[Any, ...]]:
+        """Return the forecast, and what is kept of it: epoch, bin and groups."""
+        table = self._current_table()
         start = self._last if guide is None else min(int(guide * table.bins), table.bins - 1)
         low, high, chance = chosen_pair(table.up, table.down, groups, start, table.bins)
         self._last = low
         if high != low and counter_uniform(self.seed, self._forecasts) >= chance:
             self._last = high
         self._forecasts += 1
-        return self._last
-
-    def _answer(self, chosen: int) -> float:
-        return (chosen + 0.5) / self._tables[-1].bins
+        return (self._last + 0.5) / table.bins, (len(self._tables) - 1, self._last, *groups)
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         epoch, chosen, *groups = answer
-        self._tables[epoch].learn(tuple(groups), chosen, outcome)
+        table = self._tables[epoch]
+        counts = table.answers, table.events, table.up, table.down
+        settle(*counts, tuple(groups), chosen, outcome, self._quadratic)
 
-    def _run_epochs(
-        self, outcomes: Array, guides: Array | None, members: Any, promised: Promise | None = None
-    ) -> Run:
-        """Forecast and learn many rounds, epoch by epoch; `promised` bounds an epoch by rounds and bins."""
+    def _run_epochs(self, outcomes: Array, guides: Array | None, members: Any, followed: bool) -> Run:
+        """Forecast and learn many rounds, epoch by epoch, with the account after each if it is followed."""
         size, begin, before = len(outcomes), 0, self.rounds
-        predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
-        bounds = None if promised is None else np.empty(size)
+        predictions, steered = np.empty(size), np.empty(size, np.bool_)
+        errors, bounds = np.empty(size), np.empty(size)
         while begin < size:
-            if self._forecasts >= self._epoch_end():
-                self._open_epoch()
-            end = int(min(size, begin + self._epoch_end() - self._forecasts))
-            part, table = slice(begin, end), self._tables[-1]
-            error = sum(earlier.error() for earlier in self._tables)
-            if bounds is not None and promised is not None:
-                closed = sum(float(promised(earlier.rounds(), earlier.bins)) for earlier in self._tables[:-1])
+            table = self._current_table()
+            end = int(min(size, begin + self._end_of(len(self._tables) - 1) - self._forecasts))
+            part = slice(begin, end)
+            if followed:
+                closed = sum(float(self._epoch_bound(old.rounds(), old.bins)) for old in self._tables[:-1])
                 rounds = table.rounds() + np.arange(1, end - begin + 1)
-                bounds[part] = closed + promised(rounds, table.bins)
+                bounds[part] = closed + self._epoch_bound(rounds, table.bins)
+            error = sum(old.error() for old in self._tables)
             tosses = counter_uniforms(self.seed, self._forecasts, end - begin)
             own = np.empty(0) if guides is None else guides[part]
             chosen, steered[part], gained = table.run(outcomes[part], own, members[part], tosses, self._last)
@@ -211,13 +192,18 @@ class BinForecaster(Stream):
             self._last, self._forecasts = int(chosen[-1]), self._forecasts + end - begin
             begin = end
         self._pending.note_batch(min(1, size))
-        return Run(predictions, errors, bounds, steered, learnt_before=before)
+        certificate = errors if followed else None
+        bound = bounds if followed and self._kept_in_time else None
+        return Run(predictions, certificate, bound, steered, learnt_before=before)
+
+    def _promised(self, rounds: int) -> Any:
+        return sum(self._epoch_bound(t, m) for t, m in self._per_epoch(rounds))
 
     def _per_epoch(self, rounds: int) -> list[tuple[int, int]]:
         """Return the rounds and bins of each epoch, after that many outcomes, if none is forgotten."""
         if self._one_table:
             return [(rounds, self._tables[0].bins)]
-        learned = [rounds for rounds, _ in self._learned_per_epoch()]
+        learned = [table.rounds() for table in self._tables]
         if rounds > self.rounds:  # any of those that wait may come next
             for epoch, *_ in self._pending.waiting.values():
                 learned[epoch] += 1
@@ -225,29 +211,21 @@ class BinForecaster(Stream):
         if rounds < self.rounds:  # which rounds came first is not known: as if nothing had been forgotten
             learned, more, begin = [], rounds, 0
         parts: list[tuple[int, int]] = []
-        ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
         while more > 0 or len(parts) < len(learned):
             epoch = len(parts)
-            bins = self._tables[epoch].bins if epoch < len(self._tables) else self._suited_bins(epoch)
-            new = max(0, min(more, next(ends) - begin))
-            parts.append((sum(learned[epoch : epoch + 1]) + new, bins))
+            new = int(max(0, min(more, self._end_of(epoch) - begin)))
+            parts.append((sum(learned[epoch : epoch + 1]) + new, self._suited_bins(epoch)))
             more, begin = more - new, begin + new
         return parts
 
-    def _learned_per_epoch(self) -> list[tuple[int, int]]:
-        return [(table.rounds(), table.bins) for table in self._tables]
-
-    def _to_state(self) -> dict[str, Any]:
-        settings = {"horizon": self.horizon, "bins": self.bins, "seed": self.seed}
-        tables = [table.to_state() for table in self._tables]
-        return {**settings, "forecasts": self._forecasts, "last": self._last, "epochs": tables}
+    def _state(self) -> dict[str, Any]:
+        epochs = [{"answers": table.answers, "events": table.events} for table in self._tables]
+        return {"forecasts": self._forecasts, "last": self._last, "epochs": epochs}
 
     def _restore(self, fields: Fields) -> None:
         self._forecasts = fields.count("forecasts")
         epochs = fields.items("epochs")
-        ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
-        count = enumerate(ends, start=1)
-        expected = 1 if self._one_table else next(k for k, end in count if end >= self._forecasts)
+        expected = next(k for k in count(1) if self._end_of(k - 1) >= self._forecasts)
         if len(epochs) != expected:
             raise fields.refused("epochs", f"must be {expected} after {self._forecasts:,} forecasts")
         while len(self._tables) < expected:
@@ -297,6 +275,7 @@ class ExpectedErrorForecaster(BinForecaster, GuidedStream):
     array([0.625, 0.875, 0.875, 0.875, 0.625])
     """
 
+    SETTINGS = ("delay", "horizon", "bins", "seed")
     certifies = "expected calibration error"
     FIRST_EPOCH = EPOCH_FACTOR = 8
 
@@ -307,47 +286,20 @@ class ExpectedErrorForecaster(BinForecaster, GuidedStream):
         super().__init__(horizon, bins, 1, True, seed)
 
     def _suited_bins(self, epoch: int) -> int:
-        if self.horizon is not None:
-            return expected_error_bins(self.horizon, self.delay)
-        return expected_error_bins(self.EPOCH_FACTOR**epoch, self.delay)
+        rounds = self.EPOCH_FACTOR**epoch if self.horizon is None else self.horizon
+        return expected_error_bins(rounds, self.delay)
 
     @property
     def certificate(self) -> float:
         """T times the expected calibration error of the answers so far, summed over the epochs."""
         return sum(table.error() for table in self._tables)
 
-    def bound(self, T: int | None = None) -> float | None:
-        """Return what the mean of the certificate cannot exceed after T rounds (default: now).
-
-        None if more outcomes than `delay` allows were unknown at once.
-        """
-        if not self._kept_in_time:
-            return None
-        parts = self._learned_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
-        return float(sum(self._promised(t, m) for t, m in parts))
+    def _epoch_bound(self, rounds: Any, bins: int) -> Any:
+        return expected_error_bound(rounds, bins, self.delay)
 
     def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
-        chosen = self._draw(guide, (0,))
-        return self._answer(chosen), (len(self._tables) - 1, chosen, 0)
+        return self._draw(guide, (0,))
 
     def _run(self, outcomes: Array, guides: Array | None) -> Run:
         members = np.zeros((len(outcomes), 1), dtype=np.int64)
-        run = self._run_epochs(outcomes, guides, members, self._promised)
-        return run if self._kept_in_time else replace(run, bound=None)
-
-    def _promised(self, rounds: Any, bins: int) -> Any:
-        return expected_error_bound(rounds, bins, self.delay)
-
-    def _to_state(self) -> dict[str, Any]:
-        return {"delay": self.delay, **super()._to_state()}
-
-    @classmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        self = cls(
-            horizon=fields.checked("horizon", checked_horizon),
-            bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
-            delay=fields.count("delay"),
-            seed=fields.count("seed", math.inf),
-        )
-        self._restore(fields)
-        return self
+        return self._run_epochs(outcomes, guides, members, followed=True)

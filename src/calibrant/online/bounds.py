@@ -6,9 +6,7 @@ All are totals over the rounds, T times the measure, and functions of numbers or
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -100,11 +98,6 @@ def decision_loss_bins(horizon: int, groups: int = 1) -> int:
     """Return the number of bins whose bound is smallest."""
     tried = np.unique(np.round(np.geomspace(2, max(3.0, math.sqrt(horizon)), 60)).astype(int))
     return min((int(m) for m in tried), key=lambda m: decision_loss_bound(horizon, m, groups))
-
-
-def epoch_ends(first: int, factor: int) -> Iterator[int]:
-    """Yield after how many rounds each epoch ends: each a fixed multiple of the one before."""
-    return (first * factor**epoch for epoch in itertools.count())
 
 
 def regret_bound(delay: int, prior: float, segments: int = 1) -> float:

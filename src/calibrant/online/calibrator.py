@@ -9,13 +9,14 @@ to any one of them.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inputs import check_same_length, open_share, positive_share
+from calibrant.inputs import check_same_length, flag, open_share, positive_share
 from calibrant.kernels.online import (
     EXPERTS,
     FILTER,
@@ -45,11 +46,16 @@ from calibrant.results import Array
 NAMES = ("raw", "platt", "platt, forgetting", "raw + bin's residual", "bin's rate")
 LEAST_DECAY = 1e-300  # a smaller one forgets no more, since variances stop at 1, and would overflow
 RATE = 2.0  # the largest for which squared error on [0, 1] is mixable
+ALL = "all"  # the one segment of a stream that is not cut
+_STATE = ("weights", "filters", "answered", "residuals", "events")
 _IDENTITY = [1.0, 0.0, 0.25, 0.0, 0.25]  # slope, intercept, and the three entries of their covariance
 
 
 class Experts:
-    """Parameters of the experts and the logarithms of their weights; plain lists and floats."""
+    """The experts of one segment: parameters, logarithms of weights, and how many outcomes wait.
+
+    All are plain lists and floats, which single steps are fastest with.
+    """
 
     def __init__(self, *, bins: int, decay: float, prior: float, delay: int) -> None:
         self.decay, self.rate = max(decay, LEAST_DECAY), RATE / (delay + 1)
@@ -59,15 +65,18 @@ class Experts:
         self.answered = [0] * bins
         self.residuals = [0.0] * bins
         self.events = [0] * bins
+        self.waiting = Pending()  # of this segment: answers without content
+
+    @property
+    def rounds(self) -> int:
+        return sum(self.answered)
 
     def answers(self, p: float) -> list[float]:
-        """Return what each expert says."""
         out = [0.0] * EXPERTS
         expert_answers(p, self.filters, self.answered, self.residuals, self.events, out)
         return out
 
     def mix(self, answers: list[float]) -> float:
-        """Return the mixture of the answers."""
         return mixed(self.weights, answers)
 
     def learn(self, answers: list[float], outcome: float) -> None:
@@ -76,33 +85,22 @@ class Experts:
         state = self.filters, self.answered, self.residuals, self.events
         experts_learn(answers[0], outcome, *state, self.decay)
 
-    @property
-    def shares(self) -> list[float]:
-        """Return the weights as parts of 1."""
-        return weights_of_logs(np.array([self.weights]))[0].tolist()  # type: ignore[no-any-return]
-
     def run(self, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         """Mix and learn batch by batch; return the mixtures and the weights they were mixed with."""
-        weights, filters = np.array(self.weights), np.array(self.filters)
-        answered, events = (np.array(x, dtype=np.int64) for x in (self.answered, self.events))
-        residuals = np.array(self.residuals)
+        state: list[Any] = [np.array(getattr(self, name)) for name in _STATE]
         mixtures, history = np.empty(len(outcomes)), np.empty((len(outcomes), EXPERTS))
-        run_experts(
-            outcomes, raw, ends, weights, filters, answered, residuals, events,
-            self.decay, self.rate, mixtures, history,
-        )  # fmt: skip
-        self.weights, self.filters, self.residuals = weights.tolist(), filters.tolist(), residuals.tolist()
-        self.answered, self.events = answered.tolist(), events.tolist()
-        return mixtures, weights_of_logs(history)
+        run_experts(outcomes, raw, ends, *state, self.decay, self.rate, mixtures, history)  # type: ignore[call-arg]
+        for name, array in zip(_STATE, state, strict=True):
+            setattr(self, name, array.tolist())
+        self.waiting.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
+        return mixtures, _shares(history)
 
     def to_state(self) -> dict[str, Any]:
-        """Return what changes from round to round, ready for JSON."""
-        names = ("weights", "filters", "answered", "residuals", "events")
-        return {name: getattr(self, name) for name in names}
+        learned = {name: getattr(self, name) for name in _STATE}
+        return {"rounds": self.rounds, **self.waiting.to_state(), "experts": learned}
 
-    def restore(self, fields: Fields) -> None:
-        """Take over a saved state, every field checked."""
-        bins = len(self.answered)
+    def restore(self, state: Fields) -> None:
+        fields, bins = state.inner("experts"), len(self.answered)
         self.weights = fields.numbers("weights", EXPERTS, high=0)
         self.filters = fields.numbers("filters", 2 * FILTER, -1e50, 1e50)
         covariances = (self.filters[2:5], self.filters[7:10])
@@ -110,35 +108,18 @@ class Experts:
             raise fields.refused("filters", "must hold covariances")
         self.answered, self.events = fields.counts("answered", bins), fields.counts("events", bins)
         self.residuals = fields.numbers("residuals", bins)
-        if any(e > n for e, n in zip(self.events, self.answered, strict=True)):
-            raise fields.refused("events", "must not exceed the answers")
-        if any(abs(r) > n for r, n in zip(self.residuals, self.answered, strict=True)):
-            raise fields.refused("residuals", "must not exceed the answers")
+        for name, values in (("events", self.events), ("residuals", self.residuals)):
+            if any(abs(value) > n for value, n in zip(values, self.answered, strict=True)):
+                raise fields.refused(name, "must not exceed the answers")
+        if state.count("rounds") != self.rounds:
+            raise state.refused("rounds", "must be what the experts have learned")
+        self.waiting = Pending.from_state(state)
 
 
-def weights_of_logs(logs: Array) -> Array:
+def _shares(logs: Array) -> Array:
     """Return weights that add up to 1 in each row from their logarithms."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-ALL = "all"  # the one segment of a stream that is not cut
-
-
-class Segment:
-    """The experts of one segment, and how many of its outcomes wait."""
-
-    def __init__(self, settings: OnlineCalibrator) -> None:
-        self.experts = Experts(
-            bins=settings.bins, decay=settings.decay, prior=settings.prior, delay=settings.delay
-        )
-        self.rounds = 0
-        self.waiting = Pending()  # of this segment: answers without content
-
-    def to_state(self) -> dict[str, Any]:
-        """Return what changes from round to round; the answers that wait are saved by the calibrator."""
-        waiting = {name: item for name, item in self.waiting.to_state().items() if name != "waiting"}
-        return {"rounds": self.rounds, **waiting, "experts": self.experts.to_state()}
 
 
 class OnlineCalibrator(Stream):
@@ -185,6 +166,7 @@ class OnlineCalibrator(Stream):
     OnlineCalibrator(rounds=1, certificate=0.793436, bound=5.5)
     """
 
+    SETTINGS = ("by", "guard", "bins", "decay", "prior", "delay")
     certifies = "distance to calibration"
 
     def __init__(
@@ -200,19 +182,19 @@ class OnlineCalibrator(Stream):
         super().__init__()
         if by is not None and not isinstance(by, str):
             raise InvalidInputError(sentence("by", "must be the name of what segments", f"got {by!r}"))
-        if not isinstance(guard, bool):
-            raise InvalidInputError(sentence("guard", "must be True or False", f"got {guard!r}"))
-        self.by, self.guard = by, guard
+        self.by, self.guard = by, flag("guard", guard)
         self.bins = checked_bins(bins)
         self.decay = positive_share("decay", decay)
         self.prior = open_share("prior", prior)
         self.delay = checked_count(delay, "delay")
-        self._segments: dict[str, Segment] = {} if by else {ALL: Segment(self)}
+        self._segments: dict[str, Experts] = {} if by else {ALL: self._fresh()}
         self._guard = Grid(slack=SLACK, cost=SPLIT_COST) if guard else None
+
+    def _fresh(self) -> Experts:
+        return Experts(bins=self.bins, decay=self.decay, prior=self.prior, delay=self.delay)
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learned."""
         return sum(segment.rounds for segment in self._segments.values())
 
     @property
@@ -230,18 +212,12 @@ class OnlineCalibrator(Stream):
         """What the distance to calibration, times the rounds so far, does not exceed; None without guard."""
         return self._guard.certificate if self._guard else None
 
-    def bound(self, T: int | None = None) -> float | None:
-        """Return what the certificate cannot exceed after T rounds (default: now).
-
-        None without guard. It is proved for outcomes in any order, and grows with the most that ever were
-        unknown at once, whatever `delay` is.
-        """
-        if not self.guard:
-            return None
-        return float(self._promised(self.rounds if T is None else checked_count(T, "T")))
-
     def _promised(self, rounds: Any) -> Any:
-        return guard_bound(rounds, max(self.delay, self._pending.most - 1))
+        return guard_bound(rounds, max(self.delay, self._pending.most - 1)) if self.guard else None
+
+    @property
+    def _kept_in_time(self) -> bool:
+        return True  # the bound is proved for outcomes in any order, and grows with the most that waited
 
     @property
     def most_pending(self) -> int:
@@ -255,19 +231,14 @@ class OnlineCalibrator(Stream):
         at once, or a prediction was made between two outcomes of one batch.
         """
         rolling = any(segment.waiting.rolling for segment in self._segments.values())
-        if self.steered or rolling or not self._kept_in_time:
+        if self.steered or rolling or self.most_pending > self.delay + 1:
             return None
         return regret_bound(self.delay, self.prior, max(1, len(self._segments)))
 
-    @property
-    def _kept_in_time(self) -> bool:
-        return self.most_pending <= self.delay + 1
-
     def weights(self, by: Any = None) -> dict[str, float]:
         """Return the weight of each expert now, in a segment where there are several."""
-        segment = self._segments.get(self._name(by))
-        shares = (segment or Segment(self)).experts.shares
-        return dict(zip(NAMES, shares, strict=True))
+        experts = self._segments.get(self._name(by)) or self._fresh()
+        return dict(zip(NAMES, _shares(np.array([experts.weights]))[0].tolist(), strict=True))
 
     def _name(self, by: Any) -> str:
         if self.by is not None:
@@ -297,9 +268,9 @@ class OnlineCalibrator(Stream):
         raw, name = checked_probability(p, "p"), self._name(by)
         segment = self._segments.get(name)
         if segment is None:  # setdefault would build a segment at every step
-            segment = self._segments[name] = Segment(self)
-        answers = segment.experts.answers(raw)
-        prediction = segment.experts.mix(answers)
+            segment = self._segments[name] = self._fresh()
+        answers = segment.answers(raw)
+        prediction = segment.mix(answers)
         cell: tuple[float, ...] = ()
         if self._guard is not None:
             cell = self._guard.predict(prediction)
@@ -309,31 +280,19 @@ class OnlineCalibrator(Stream):
         return prediction
 
     def learn_one(self, y: Any, *, key: Key = None) -> None:
-        """Learn the outcome, 0 or 1, of the prediction with this key.
-
-        Parameters
-        ----------
-        y : 0 or 1
-            The observed outcome.
-        key : str or int, optional
-            The key the prediction was made with.
-        """
         name = self._pending.peek(key)[0]
         super().learn_one(y, key=key)
         self._segments[name].waiting.take(key, learned=True)
 
     def forget(self, key: Key = None) -> None:
-        """Stop waiting for an outcome that will never be known."""
         name = self._pending.take(key, learned=False)[0]
         self._segments[name].waiting.take(key, learned=False)
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         name, *numbers = answer
-        segment = self._segments[name]
-        segment.experts.learn(numbers[:5], outcome)
-        segment.rounds += 1
+        self._segments[name].learn(numbers[:EXPERTS], outcome)
         if self._guard is not None:
-            low, high, prediction = numbers[5:]
+            low, high, prediction = numbers[EXPERTS:]
             self._guard.learn(low, high, prediction, outcome)
 
     def run(self, y: Any, p: Any, *, by: Any = None, batches: Any = None) -> Run:
@@ -363,16 +322,14 @@ class OnlineCalibrator(Stream):
         mixtures, weights = np.empty(len(outcomes)), np.empty((len(outcomes), len(NAMES)))
         for name, rows in self._parts(by, len(outcomes)).items():
             own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
-            segment = self._segments.setdefault(name, Segment(self))
-            segment.rounds += len(rows)
-            segment.waiting.note_batch(int(np.diff(own, prepend=0).max(initial=0)))
-            mixtures[rows], weights[rows] = segment.experts.run(outcomes[rows], raw[rows], own)
-        self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
-        if self._guard is None:
-            return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights, before)
-        after = before + np.arange(1, len(outcomes) + 1)
-        predictions, certificates, steered = self._guard.run(outcomes, mixtures, ends)
-        return Run(predictions, certificates, self._promised(after), steered, weights, before)
+            segment = self._segments.setdefault(name, self._fresh())
+            mixtures[rows], weights[rows] = segment.run(outcomes[rows], raw[rows], own)
+        largest = int(np.diff(ends, prepend=0).max(initial=0))
+        if self._guard is not None:
+            found = self._guard.run(outcomes, mixtures, ends)
+            return replace(self._finished(*found, batch=largest), weights=weights)
+        self._pending.note_batch(largest)
+        return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights, before)
 
     def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
         """Return the rows of each segment, the segments in the order in which they come."""
@@ -389,61 +346,40 @@ class OnlineCalibrator(Stream):
         cuts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(known)))[:-1]) if size else []
         return {str(known[k]): cuts[k] for k in np.argsort(first)}
 
-    def _to_state(self) -> dict[str, Any]:
-        names = ("by", "guard", "bins", "decay", "prior", "delay")
-        settings = {name: getattr(self, name) for name in names}
+    def _state(self) -> dict[str, Any]:
         segments = [[name, segment.to_state()] for name, segment in self._segments.items()]
         watching = {} if self._guard is None else {"watch": self._guard.to_state()}
-        return {**settings, "segments": segments, **watching}
+        return {"segments": segments, **watching}
 
-    @classmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        by = fields.take("by")
-        if by is not None and not isinstance(by, str):
-            raise fields.refused("by", "must be a name or null")
-        self = cls(
-            by=by,
-            guard=fields.flag("guard"),
-            bins=fields.checked("bins", checked_bins),
-            decay=fields.checked("decay", lambda x: positive_share("decay", x)),
-            prior=fields.checked("prior", lambda x: open_share("prior", x)),
-            delay=fields.count("delay"),
-        )
+    def _restore(self, fields: Fields) -> None:
         self._segments = {}
         for row in fields.items("segments"):
             fits = isinstance(row, list) and len(row) == 2 and isinstance(row[0], str)
             if not fits or row[0] in self._segments:
                 raise fields.refused("segments", "must list each name once, with its state")
-            self._segments[row[0]] = self._restored(Fields(row[1], fields.kind))
-        if by is None and list(self._segments) != [ALL]:
+            self._segments[row[0]] = segment = self._fresh()
+            segment.restore(Fields(row[1], fields.kind))
+        if self.by is None and list(self._segments) != [ALL]:
             raise fields.refused("segments", f"must be one, {ALL!r}, without by")
         if self._guard is not None:
             self._guard.restore(fields.inner("watch"))
             if self._guard.rounds != self.rounds:
                 raise fields.refused("watch", "must have as many rounds as the segments")
-        return self
-
-    def _restored(self, fields: Fields) -> Segment:
-        segment = Segment(self)
-        segment.experts.restore(fields.inner("experts"))
-        segment.rounds = fields.count("rounds")
-        if sum(segment.experts.answered) != segment.rounds:
-            raise fields.refused("rounds", "must be what the experts have learned")
-        flags = fields.flag("rolling"), fields.flag("learning")
-        segment.waiting = Pending.from_state({}, fields.count("most"), *flags)
-        return segment
 
     def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
-        expected = 9 if self.guard else 6
-        if len(answer) != expected or answer[0] not in list(self._segments):
+        expected = EXPERTS + (3 if self.guard else 0)
+        if len(answer) != expected + 1 or answer[0] not in list(self._segments):
             raise fields.refused("waiting", "must name a segment and its answers")
-        numbers = Fields({"waiting": answer[1:]}, fields.kind).numbers("waiting", expected - 1, 0, 1)
+        numbers = Fields({"waiting": answer[1:]}, fields.kind).numbers("waiting", expected, 0, 1)
         if self._guard is not None:
             low, high = self._guard.checked_ends(numbers[5:7], fields)
             if not low <= numbers[7] <= high:
                 raise fields.refused("waiting", "must hold a prediction within its cell")
         return (answer[0], *numbers)
 
-    def _after_loading(self) -> None:
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        self = super().from_json(text)
         for key, answer in self._pending.waiting.items():
             self._segments[answer[0]].waiting.waiting[key] = ()
+        return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from calibrant.inputs import to_array, whole_number
 from calibrant.online.base import Stream
 from calibrant.online.bins import counter_uniforms
 from calibrant.online.bounds import class_bound, class_rate
-from calibrant.online.inputs import Key, checked_count, checked_horizon
+from calibrant.online.inputs import Key, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array
@@ -51,6 +51,7 @@ class ClassForecaster(Stream):
     array([0.25, 0.25, 0.5 ])
     """
 
+    SETTINGS = ("classes", "horizon", "seed")
     certifies = "U-calibration error"
 
     def __init__(
@@ -65,21 +66,14 @@ class ClassForecaster(Stream):
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learned."""
         return int(self._counts.sum())
 
     @property
     def certificate(self) -> None:
-        """None: the largest regret over all decision makers is not computed."""
         return
 
-    def bound(self, T: int | None = None) -> float | None:
-        """Return the largest expected regret of any decision maker after T rounds (default: now).
-
-        None if a forecast was made while an earlier outcome was unknown.
-        """
-        rounds = self.rounds if T is None else checked_count(T, "T")
-        return class_bound(rounds, len(self.classes), self.horizon) if self._kept_in_time else None
+    def _promised(self, rounds: int) -> float:
+        return class_bound(rounds, len(self.classes), self.horizon)
 
     def predict_one(self, *, key: Key = None) -> Array:
         """Return the probability of each class in the next round.
@@ -142,22 +136,14 @@ class ClassForecaster(Stream):
             self.learn_one(label)
         return forecasts
 
-    def _to_state(self) -> dict[str, Any]:
-        settings = {"classes": list(self.classes), "horizon": self.horizon, "seed": self.seed}
-        return {**settings, "forecasts": self._forecasts, "counts": self._counts.tolist()}
+    def _state(self) -> dict[str, Any]:
+        return {"forecasts": self._forecasts, "counts": self._counts.tolist()}
 
-    @classmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        self = cls(
-            fields.checked("classes", _checked_classes),
-            horizon=fields.checked("horizon", checked_horizon),
-            seed=fields.count("seed", math.inf),
-        )
+    def _restore(self, fields: Fields) -> None:
         self._forecasts = fields.count("forecasts")
         self._counts = np.array(fields.counts("counts", len(self.classes)), dtype=np.int64)
         if self.rounds > self._forecasts:
             raise fields.refused("forecasts", "must not be less than the outcomes learned")
-        return self
 
     def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
         if answer:
@@ -170,7 +156,7 @@ def _checked_classes(classes: Any) -> tuple[str | int, ...]:
         return tuple(range(whole_number("classes", classes, 2, MAX_CLASSES)))
     listed = isinstance(classes, (list, tuple, range, np.ndarray))
     names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes) if listed else ()
-    if len(set(names)) < 2 or len(set(names)) < len(names) or not all(type(c) in (int, str) for c in names):
+    if not all(type(c) in (int, str) for c in names) or len(set(names)) < max(2, len(names)):
         rule = "must be a number from 2, or two or more different names (text or whole numbers)"
         raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
     return names

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from calibrant.kernels.online import cutoff_pair, run_cutoff
 from calibrant.online.base import GuidedStream, Run
 from calibrant.online.bins import counter_uniform, counter_uniforms
 from calibrant.online.bounds import cutoff_block, cutoff_bound
-from calibrant.online.inputs import checked_count, checked_horizon
+from calibrant.online.inputs import checked_horizon
 from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array
@@ -50,6 +49,7 @@ class CutoffForecaster(GuidedStream):
     array([1. , 0.5, 1. , 0.5, 0.5])
     """
 
+    SETTINGS = ("horizon", "seed")
     certifies = "cutoff calibration error"
 
     def __init__(self, *, horizon: int | None = None, seed: int | None = None) -> None:
@@ -64,7 +64,6 @@ class CutoffForecaster(GuidedStream):
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learned."""
         return int(self._answers.sum())
 
     def _curve(self) -> Any:
@@ -74,16 +73,10 @@ class CutoffForecaster(GuidedStream):
 
     @property
     def certificate(self) -> float:
-        """T times the Kuiper error of the forecasts so far."""
         return float(np.ptp(self._curve()))
 
-    def bound(self, T: int | None = None) -> float | None:
-        """Return what the mean of the certificate cannot exceed after T rounds (default: now).
-
-        None if a forecast was made while an earlier outcome was unknown.
-        """
-        rounds = self.rounds if T is None else checked_count(T, "T")
-        return float(cutoff_bound(rounds, self.horizon)) if self._kept_in_time else None
+    def _promised(self, rounds: Any) -> Any:
+        return cutoff_bound(rounds, self.horizon)
 
     def _begin_round(self) -> None:
         """Refine the points and lower the rate where a block of rounds begins."""
@@ -114,7 +107,7 @@ class CutoffForecaster(GuidedStream):
         self._events[point] += int(outcome)
 
     def _run(self, outcomes: Array, guides: Array | None) -> Run:
-        size, begin, before = len(outcomes), 0, self.rounds
+        size, begin = len(outcomes), 0
         predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
         while begin < size:
             self._begin_round()
@@ -131,19 +124,13 @@ class CutoffForecaster(GuidedStream):
             self._events += np.bincount(points[outcomes[part] == 1], minlength=self._points + 1)
             self._forecasts += end - begin
             begin = end
-        self._pending.note_batch(min(1, size))
-        promised = cutoff_bound(np.arange(before + 1, before + size + 1), self.horizon)
-        bound = promised if self._kept_in_time else None
-        return Run(predictions, errors, bound, steered, learnt_before=before)
+        return self._finished(predictions, errors, steered, min(1, size))
 
-    def _to_state(self) -> dict[str, Any]:
-        settings = {"horizon": self.horizon, "seed": self.seed}
+    def _state(self) -> dict[str, Any]:
         counts = {"answers": self._answers.tolist(), "events": self._events.tolist()}
-        return {**settings, "forecasts": self._forecasts, "last": self._last, **counts}
+        return {"forecasts": self._forecasts, "last": self._last, **counts}
 
-    @classmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        self = cls(horizon=fields.checked("horizon", checked_horizon), seed=fields.count("seed", math.inf))
+    def _restore(self, fields: Fields) -> None:
         self._forecasts = fields.count("forecasts")
         if self._forecasts:
             self._points, self._rate, self._block_end = cutoff_block(self._forecasts, self.horizon)
@@ -154,7 +141,6 @@ class CutoffForecaster(GuidedStream):
             raise fields.refused("events", "must not exceed the answers")
         if self.rounds > self._forecasts:
             raise fields.refused("forecasts", "must not be less than the outcomes learned")
-        return self
 
     def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
         given = answer[0] if len(answer) == 1 else None

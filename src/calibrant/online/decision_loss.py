@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name, sentence
 from calibrant.forecasts import Forecasts
@@ -22,16 +19,10 @@ from calibrant.online.inputs import (
     EVERYBODY,
     MISSING,
     Key,
-    checked_bins,
-    checked_count,
-    checked_horizon,
     checked_probability,
     label_name,
     list_of_names,
-    outcome_column,
-    probability_column,
 )
-from calibrant.online.state import Fields
 
 Potential = Literal["exponential", "quadratic"]
 
@@ -73,6 +64,7 @@ class DecisionLossForecaster(BinForecaster):
     1
     """
 
+    SETTINGS = ("potential", "groups", "horizon", "bins", "seed")
     certifies = "decision loss"
     FIRST_EPOCH, EPOCH_FACTOR = 64, 4
 
@@ -92,16 +84,21 @@ class DecisionLossForecaster(BinForecaster):
         self._numbers = {name: number for number, name in enumerate([EVERYBODY, *self.groups])}
         super().__init__(horizon, bins, len(self._numbers), potential == "quadratic", seed)
 
+    @classmethod
+    def _arguments(cls, stored: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(stored["groups"], list):
+            return stored
+        return {**stored, "groups": [None if name == MISSING else name for name in stored["groups"]]}
+
     def _suited_bins(self, epoch: int) -> int:
         if self.horizon is not None:
-            return decision_loss_bins(self.horizon, len(self._numbers))
+            return decision_loss_bins(self.horizon, self._groups)
         end = self.FIRST_EPOCH * self.EPOCH_FACTOR**epoch
         begin = end // self.EPOCH_FACTOR if epoch else 0
-        return decision_loss_bins(end - begin, len(self._numbers))
+        return decision_loss_bins(end - begin, self._groups)
 
     @property
     def certificate(self) -> float:
-        """T times the decision loss of the answers so far."""
         return self.group_certificate(EVERYBODY)
 
     def group_certificate(self, group: Any) -> float:
@@ -119,24 +116,19 @@ class DecisionLossForecaster(BinForecaster):
             loss = float(decision_loss(forecasts))
         return loss * float(counts.sum())
 
-    def bound(self, T: int | None = None) -> float | None:
-        """Return what the mean of the certificate cannot exceed after T rounds (default: now).
+    def _promised(self, rounds: int) -> Any:
+        return None if self._quadratic else super()._promised(rounds)
 
-        None for the quadratic potential, and if an outcome was unknown when the next forecast was made.
-        """
-        parts = self._learned_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
-        return self._promised([(t, t, m) for t, m in parts])
+    def _epoch_bound(self, rounds: Any, bins: int) -> float:
+        return decision_loss_bound(rounds, bins, self._groups)
 
     def group_bound(self, group: Any) -> float | None:
         """Return what the mean of a group's certificate cannot exceed now."""
         number = self._number(group)
-        return self._promised([(table.rounds(number), table.rounds(), table.bins) for table in self._tables])
-
-    def _promised(self, parts: list[tuple[int, int, int]]) -> float | None:
-        if self.potential == "quadratic" or not self._kept_in_time:
+        if self._quadratic or not self._kept_in_time:
             return None
-        groups = len(self._numbers)
-        return float(sum(decision_loss_bound(own, m, groups, planned=rounds) for own, rounds, m in parts))
+        parts = ((table.rounds(number), table.rounds(), table.bins) for table in self._tables)
+        return float(sum(decision_loss_bound(own, m, self._groups, planned=n) for own, n, m in parts))
 
     def _number(self, group: Any) -> int:
         name = label_name(group)
@@ -167,9 +159,9 @@ class DecisionLossForecaster(BinForecaster):
         if isinstance(groups, str):
             raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
         members = (0, *sorted({self._number(group) for group in groups} - {0}))
-        chosen = self._draw(start, members)
-        self._pending.add(key, (len(self._tables) - 1, chosen, *members))
-        return self._answer(chosen)
+        prediction, answer = self._draw(start, members)
+        self._pending.add(key, answer)
+        return prediction
 
     def run(self, y: Any, p: Any = None, *, groups: Mapping[Any, Any] | None = None) -> Run:
         """Forecast and learn many outcomes, exactly as step by step, but compiled.
@@ -188,46 +180,16 @@ class DecisionLossForecaster(BinForecaster):
         Run
             Its certificate and bound are None: the loss is not followed round by round.
         """
-        self._check_nothing_waits()
-        outcomes = outcome_column(y)
-        guides = None if p is None else probability_column(p, outcomes, "p")
-        run = self._run_epochs(outcomes, guides, self._members(groups or {}, len(outcomes)))
-        return replace(run, certificate=None)
-
-    def _members(self, groups: Mapping[Any, Any], size: int) -> npt.NDArray[np.int64]:
-        """Return the group numbers of each row, filled up with -1."""
-        members = np.full((size, 1 + len(groups)), -1, dtype=np.int64)
+        outcomes, guides = self._columns(y, p)
+        named = groups or {}
+        members = np.full((len(outcomes), 1 + len(named)), -1, dtype=np.int64)  # -1: not a member
         members[:, 0] = 0
-        numbered = sorted((self._number(name), name) for name in groups)
+        numbered = sorted((self._number(name), name) for name in named)
         for column, (number, name) in enumerate(numbered, start=1):
-            inside = np.asarray(groups[name])
+            inside = np.asarray(named[name])
             if inside.dtype.kind != "b":
                 rule = "must be an array of bool"
                 raise InvalidInputError(sentence(f"group {name!r}", rule, f"got dtype {inside.dtype}"))
-            check_same_length(inside, members[:, 0], (f"group {name!r}", "y"))
+            check_same_length(inside, outcomes, (f"group {name!r}", "y"))
             members[:, column] = np.where(inside & (number > 0), number, -1)
-        return members
-
-    def _to_state(self) -> dict[str, Any]:
-        return {"potential": self.potential, "groups": list(self.groups), **super()._to_state()}
-
-    @classmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        potential = fields.take("potential")
-        if potential not in ("exponential", "quadratic"):
-            raise fields.refused("potential", "must be exponential or quadratic")
-        self = cls(
-            horizon=fields.checked("horizon", checked_horizon),
-            bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
-            potential=potential,
-            groups=fields.checked("groups", _saved_groups),
-            seed=fields.count("seed", math.inf),
-        )
-        self._restore(fields)
-        return self
-
-
-def _saved_groups(groups: Any) -> list[Any]:
-    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-        raise InvalidInputError(sentence("groups", "must be a list of names"))
-    return [None if group == MISSING else group for group in groups]
+        return self._run_epochs(outcomes, guides, members, followed=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,7 @@ import numpy.typing as npt
 from calibrant.kernels.online import cell_is_full, charged_right, run_grid, usable_cell, with_capacity
 from calibrant.online.base import GuidedStream, Run
 from calibrant.online.bounds import adaptive_bound, uniform_bound, uniform_cells
-from calibrant.online.inputs import (
-    batch_ends,
-    checked_count,
-    checked_horizon,
-    outcome_column,
-    probability_column,
-)
+from calibrant.online.inputs import batch_ends, checked_count, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.results import Array
 
@@ -50,7 +44,6 @@ class Grid:
 
     @property
     def certificate(self) -> float:
-        """How far the forecasts so far are from calibrated at most, in total."""
         return self.moved + self.spread
 
     def predict(self, guide: float | None) -> tuple[float, float, float]:
@@ -119,12 +112,10 @@ class Grid:
         return predictions, certificates, steered
 
     def to_state(self) -> dict[str, Any]:
-        """Return what changes from round to round, ready for JSON."""
         names = ("points", "charges", "limits", "uses", "moved", "spread", "rounds", "steered", "cell")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, fields: Fields) -> None:
-        """Take over a saved state, every field checked."""
         size = len(fields.items("points"))
         points = fields.numbers("points", size, 0, 1)
         ordered = all(a < b for a, b in pairwise(points))
@@ -140,13 +131,10 @@ class Grid:
         self.spread = fields.number("spread")
         self.rounds, self.steered = fields.count("rounds"), fields.count("steered")
         self.cell = fields.count("cell", size - 2)
-        self._check_account(fields)
-
-    def _check_account(self, fields: Fields) -> None:
-        """Refuse a state whose sums contradict each other or whose walks would not end."""
         owed = math.fsum(map(abs, self.charges))
         if abs(self.spread - owed) > 1e-6 * (1 + owed):
             raise fields.refused("spread", "must be the sum of the absolute charges")
+        # else walks to the nearest usable cell would not end
         if self.charges[0] > self.limits[0] or self.charges[-1] < -self.limits[-1]:
             raise fields.refused("charges", "must not be over the limit at 0 nor under it at 1")
         if self.slack == 0 and any(self.limits):
@@ -191,6 +179,7 @@ class DistanceForecaster(GuidedStream):
     DistanceForecaster(rounds=4, certificate=1.25, bound=2.74342)
     """
 
+    SETTINGS = ("horizon", "delay")
     certifies = "distance to calibration"
 
     def __init__(self, *, horizon: int | None = None, delay: int = 0) -> None:
@@ -202,21 +191,11 @@ class DistanceForecaster(GuidedStream):
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learned."""
         return self._grid.rounds
 
     @property
     def certificate(self) -> float:
-        """What the distance to calibration, times the rounds so far, provably does not exceed."""
         return self._grid.certificate
-
-    def bound(self, T: int | None = None) -> float | None:
-        """Return what the certificate cannot exceed after T rounds (default: now).
-
-        None if more outcomes than `delay` allows were unknown at once.
-        """
-        t = self.rounds if T is None else checked_count(T, "T")
-        return float(self._promised(t)) if self._kept_in_time else None
 
     def _promised(self, rounds: Any) -> Any:
         if self.horizon is None:
@@ -247,25 +226,16 @@ class DistanceForecaster(GuidedStream):
         -------
         Run
         """
-        self._check_nothing_waits()
-        outcomes = outcome_column(y)
-        guides = None if p is None else probability_column(p, outcomes, "p")
+        outcomes, guides = self._columns(y, p)
         ends = batch_ends(batches, len(outcomes))
-        before = self.rounds
-        predictions, certificates, steered = self._grid.run(outcomes, guides, ends)
-        self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
-        after = np.arange(before + 1, before + len(outcomes) + 1)
-        bound = self._promised(after) if self._kept_in_time else None
-        return Run(predictions, certificates, bound, steered, learnt_before=before)
+        found = self._grid.run(outcomes, guides, ends)
+        return self._finished(*found, batch=int(np.diff(ends, prepend=0).max(initial=0)))
 
-    def _to_state(self) -> dict[str, Any]:
-        return {"horizon": self.horizon, "delay": self.delay, **self._grid.to_state()}
+    def _state(self) -> dict[str, Any]:
+        return self._grid.to_state()
 
-    @classmethod
-    def _from_fields(cls, fields: Fields) -> Self:
-        self = cls(horizon=fields.checked("horizon", checked_horizon), delay=fields.count("delay"))
+    def _restore(self, fields: Fields) -> None:
         self._grid.restore(fields)
-        return self
 
     def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
         return self._grid.checked_ends(answer, fields)

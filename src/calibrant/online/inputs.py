@@ -28,7 +28,6 @@ FRACTION = "leave undecided records out with forget(key); half an outcome is non
 
 
 def checked_outcome(y: Any) -> float:
-    """Return 0.0 or 1.0, or refuse."""
     if isinstance(y, (bool, np.bool_, int, np.integer, float, np.floating)) and y in (0, 1):
         return float(y)
     raise InvalidInputError(sentence("y", "must be 0 or 1", f"got {y!r}", FRACTION))
@@ -54,22 +53,18 @@ def checked_key(key: Any) -> Key:
 
 
 def checked_count(value: Any, name: str) -> int:
-    """Return a number of rounds that a stream may have, or refuse."""
     return whole_number(name, value, 0, LONGEST)
 
 
 def checked_horizon(value: Any) -> int | None:
-    """Return a number of rounds, or None where it is not known."""
     return None if value is None else whole_number("horizon", value, 1, MOST_ROUNDS)
 
 
 def checked_bins(value: Any) -> int:
-    """Return a number of bins."""
     return whole_number("bins", value, 1, MOST_BINS)
 
 
 def outcome_column(y: Any) -> Array:
-    """Return a column of outcomes, all 0 or 1; it may be empty."""
     if to_array(y, "y").shape == (0,):
         return np.empty(0)
     column = numeric_vector(y, "y")
@@ -80,7 +75,6 @@ def outcome_column(y: Any) -> Array:
 
 
 def probability_column(p: Any, outcomes: Array, name: str) -> Array:
-    """Return a column of probabilities as long as the outcomes."""
     if len(outcomes) == 0 and to_array(p, name).shape == (0,):
         return np.empty(0)
     column = numeric_vector(p, name)
@@ -154,7 +148,6 @@ def list_of_names(groups: Any) -> list[str]:
 
 
 def label_names(labels: Any) -> npt.NDArray[Any]:
-    """Return the names of a whole column of labels."""
     if isinstance(labels, np.ma.MaskedArray):
         absent, labels = np.ma.getmaskarray(labels), labels.data.astype(object)
         labels[absent] = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -19,11 +19,11 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.formatting import pluralize, pvalue_phrase, pvalue_text
-from calibrant.inputs import check_aligned, check_same_length, row_labels, to_array
+from calibrant.inputs import check_aligned, check_same_length, open_share, row_labels, to_array
 from calibrant.online.inputs import EVERYBODY, label_names, list_of_names
 from calibrant.online.state import Fields, Saved, not_a_state, parsed
 from calibrant.records import check_records, warn_if_swapped
-from calibrant.results import Array, Result, Table, TableCell, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
 
 KNOTS = np.array([-5.0, -2.5, 0.0, 2.5, 5.0])  # log odds at which the hats peak
 STAKES = np.array([-1.0, -0.4, -0.15, -0.05, 0.05, 0.15, 0.4, 1.0])
@@ -39,39 +39,35 @@ def bet_names() -> list[str]:
 
     How large an error it supposes is not an estimate of the error; it belongs to the bet that paid most.
     """
-    return [f"{_in_words(shape, stake > 0)} ({_size(shape, stake)})" for shape in SHAPES for stake in STAKES]
-
-
-def _size(shape: str, stake: float) -> str:
-    """Say how large an error was bet on; f of the spread is the logit / 2.5, so its factor is a slope."""
-    if shape == "spread":
-        return f"a bet on slope {1 + stake / 2.5:.2g}, no estimate"
-    return f"a bet on odds {np.exp(stake):.2g} times those predicted, no estimate"
-
-
-def _in_words(shape: str, upwards: bool) -> str:
-    if shape == "spread":
-        return f"spread: predictions are {'not extreme enough' if upwards else 'too extreme'}"
-    return f"{shape}: events come {'more' if upwards else 'less'} often than predicted"
+    names = []
+    for shape in SHAPES:
+        for stake in STAKES:
+            if shape == "spread":  # f is the logit / 2.5, so its factor is a slope
+                kind = f"predictions are {'not extreme enough' if stake > 0 else 'too extreme'}"
+                size = f"slope {1 + stake / 2.5:.2g}"
+            else:
+                kind = f"events come {'more' if stake > 0 else 'less'} often than predicted"
+                size = f"odds {np.exp(stake):.2g} times those predicted"
+            names.append(f"{shape}: {kind} (a bet on {size}, no estimate)")
+    return names
 
 
 def log_pays(outcomes: Array, predictions: Array) -> Array:
-    """Return the log of what every bet (columns) pays on every record (rows)."""
+    """Return the log of what every bet (columns) pays on every record (rows).
+
+    The functions f of the prediction are a constant, a tilt away from even odds, and hats.
+    """
+    with np.errstate(divide="ignore"):
+        odds = np.log(predictions) - np.log1p(-predictions)
+    odds = np.clip(odds, KNOTS[0], KNOTS[-1])[:, None]
+    hats = np.maximum(0.0, 1 - np.abs(odds - KNOTS) / (KNOTS[1] - KNOTS[0]))
+    shapes = np.concatenate([np.ones((len(odds), 1)), odds / 2.5, hats], axis=1)
     v, y = predictions[:, None, None], outcomes[:, None, None]
-    lifts = _shapes(predictions)[:, :, None] * STAKES
+    lifts = shapes[:, :, None] * STAKES
     logs: Array = (lifts * y - np.log1p(v * np.expm1(lifts))).reshape(len(predictions), -1)
     impossible = ((predictions == 0) & (outcomes > 0)) | ((predictions == 1) & (outcomes < 1))
     logs[impossible] = CERTAIN
     return logs
-
-
-def _shapes(predictions: Array) -> Array:
-    """Return the functions f of the prediction: constant, a tilt away from even odds, and hats."""
-    with np.errstate(divide="ignore"):
-        odds = np.log(predictions) - np.log1p(-predictions)
-    odds = np.clip(odds, KNOTS[0], KNOTS[-1])
-    hats = np.maximum(0.0, 1 - np.abs(odds[:, None] - KNOTS) / (KNOTS[1] - KNOTS[0]))
-    return np.concatenate([np.ones((len(odds), 1)), odds[:, None] / 2.5, hats], axis=1)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -135,7 +131,7 @@ class Monitor(Saved):
     """
 
     def __init__(self, *, alpha: float = 0.05) -> None:
-        self.alpha = checked_alpha(alpha)
+        self.alpha = open_share("alpha", alpha)
         self.n = 0
         self.stakings = 0  # how often cash was staked
         self.stake_at = 0  # records seen when it is staked next
@@ -154,19 +150,15 @@ class Monitor(Saved):
         outcomes, predictions = checked_records(y_true, y_prob)
         start = 0
         while start < len(outcomes):
-            if self.n >= self.stake_at:
-                self._stake()
+            if self.n >= self.stake_at:  # when and how much is staked depends on no outcome and no batch
+                staked = self._cash + np.log(RATES)
+                self.ahead = np.logaddexp(self.ahead, staked[:, None] - self.pay)
+                self.stakings += 1
+                self.stake_at = self.n + CHUNK
             stop = start + self.stake_at - self.n
             self._take(outcomes[start:stop], predictions[start:stop])
             start = stop
         return self.reading()
-
-    def _stake(self) -> None:
-        """Put a part of the cash on the bets; when and how much depends on no outcome and no batch."""
-        staked = self._cash + np.log(RATES)
-        self.ahead = np.logaddexp(self.ahead, staked[:, None] - self.pay)
-        self.stakings += 1
-        self.stake_at = self.n + CHUNK
 
     def _take(self, outcomes: Array, predictions: Array) -> None:
         """Add up one record after the other from what was paid before, so that batches leave no trace."""
@@ -261,27 +253,21 @@ class Monitor(Saved):
         joined.stake_at = self.n + later.stake_at if later.n else self.stake_at
         joined.ahead = np.logaddexp(self.ahead, self._cash[:, None] + later.ahead - self.pay)
         joined.pay = self.pay + later.pay
-        joined._inherit_stretches(self, later)
-        joined._inherit_alarm(self if self.n else later)
-        return joined
-
-    def _inherit_stretches(self, first: Monitor, later: Monitor) -> None:
-        low, high = first.pay + later.lowest, first.pay + later.highest
-        self.lowest = np.minimum(first.lowest, low)
-        self.lowest_at = np.where(low < first.lowest, first.n + later.lowest_at, first.lowest_at)
-        self.highest = np.maximum(first.highest, high)
-        rises = np.stack([first.rise, high - first.lowest, later.rise])  # within, across, within
-        begun = np.stack([first.rise_from, first.lowest_at, first.n + later.rise_from])
-        self.rise, self.rise_from = rises.max(axis=0), begun[rises.argmax(axis=0), np.arange(BETS)]
-
-    def _inherit_alarm(self, first: Monitor) -> None:
-        """Keep the peak and alarm of `first`, which saw the first records; else judge what is here now."""
-        bar = -math.log(self.alpha)
-        self.peak = max(first.peak, self.log_evalue)
+        low, high = self.pay + later.lowest, self.pay + later.highest
+        joined.lowest = np.minimum(self.lowest, low)
+        joined.lowest_at = np.where(low < self.lowest, self.n + later.lowest_at, self.lowest_at)
+        joined.highest = np.maximum(self.highest, high)
+        rises = np.stack([self.rise, high - self.lowest, later.rise])  # within, across, within
+        begun = np.stack([self.rise_from, self.lowest_at, self.n + later.rise_from])
+        joined.rise, joined.rise_from = rises.max(axis=0), begun[rises.argmax(axis=0), np.arange(BETS)]
+        first = self if self.n else later  # whose peak and alarm are kept; else what is here now counts
+        bar = -math.log(joined.alpha)
+        joined.peak = max(first.peak, joined.log_evalue)
         if first.peak >= bar:  # with a stricter alpha than its own all that is known is: by its end
-            self.alarm_at = first.alarm_at if first.alpha == self.alpha else first.n
-        elif self.peak >= bar:
-            self.alarm_at = self.n
+            joined.alarm_at = first.alarm_at if first.alpha == joined.alpha else first.n
+        elif joined.peak >= bar:
+            joined.alarm_at = joined.n
+        return joined
 
     def to_json(self) -> str:
         """Return the whole state as JSON text: some ten kilobytes, whatever the length of the stream."""
@@ -306,82 +292,56 @@ class Monitor(Saved):
         if version not in READABLE:
             rule = f"must be of version {READABLE[0]} or {VERSION}"
             raise InvalidInputError(sentence("state", rule, f"got {version!r}"))
-        self = cls()
-        self._restore(Fields(state, "Monitor"))
-        return self
-
-    def _restore(self, fields: Fields) -> None:
-        self.alpha = fields.checked("alpha", checked_alpha)
+        fields = Fields(state, "Monitor")
+        self = cls(alpha=fields.take("alpha"))
         self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNTS)
         self.peak = fields.number("peak", 0)
         self.alarm_at = None if fields.take("alarm_at") is None else fields.count("alarm_at", self.n)
         for name in _LEVELS:
             setattr(self, name, np.array(fields.numbers(name, BETS)))
-        self.ahead = _purses(fields) - (self.pay if _purse_field(fields) == "wealth" else 0.0)
         for name in _MOMENTS:
             setattr(self, name, np.array(fields.counts(name, BETS), dtype=np.int64))
-        self._check(fields)
+        purses = "wealth" if version == READABLE[0] else "ahead"
+        rows = fields.items(purses)
+        if len(rows) != len(RATES) or not all(isinstance(row, list) for row in rows):
+            raise fields.refused(purses, f"must be {len(RATES)} lists, one per purse")
+        filled = [Fields({purses: [0.0 if x is None else x for x in row]}, "Monitor") for row in rows]
+        logs = np.array([row.numbers(purses, BETS) for row in filled])
+        staked = np.array([[x is not None for x in row] for row in rows])
+        self.ahead = np.where(staked, logs, -np.inf) - (self.pay if purses == "wealth" else 0.0)
+        for name, rule, wrong in self._contradictions(purses):
+            if np.any(wrong):
+                raise fields.refused(name, rule)
+        return self
 
-    def _check(self, fields: Fields) -> None:
-        """Refuse fields that contradict each other; an edited peak or alarm would stay silent for ever."""
-        if (self.alarm_at is None) == (self.peak >= -math.log(self.alpha)):
-            raise fields.refused("alarm_at", "must be given when, and only when, the peak reached 1 / alpha")
-        if self.log_evalue > self.peak + 1e-9 * (1 + abs(self.peak)):
-            raise fields.refused("peak", "must not be less than the evidence now")
-        if self.stake_at < self.n or (self.n > 0) != (self.stakings > 0):
-            raise fields.refused("stake_at", "must not lie before the records seen")
-        if (self.lowest > np.minimum(self.pay, 0)).any() or (self.highest < np.maximum(self.pay, 0)).any():
-            raise fields.refused("pay", "must lie between its lowest and highest")
-        self._check_wealth(fields)
-        for name in _MOMENTS:
-            if (getattr(self, name) > self.n).any():
-                raise fields.refused(name, "must not lie after the records seen")
+    def _contradictions(self, purses: str) -> Iterator[tuple[str, str, Any]]:
+        """Yield field, rule and whether it is broken; an edited peak or alarm would stay silent for ever.
 
-    def _check_wealth(self, fields: Fields) -> None:
-        """Refuse wealth that no bet can have: the first stake stays in play, and no stake exceeds 1."""
+        Wealth is bounded since the first stake stays in play, and no stake exceeds 1.
+        """
+        silenced = (self.alarm_at is None) == (self.peak >= -math.log(self.alpha))
+        yield "alarm_at", "must be given when, and only when, the peak reached 1 / alpha", silenced
+        hidden = self.log_evalue > self.peak + 1e-9 * (1 + abs(self.peak))
+        yield "peak", "must not be less than the evidence now", hidden
+        early = self.stake_at < self.n or (self.n > 0) != (self.stakings > 0)
+        yield "stake_at", "must not lie before the records seen", early
+        outside = (self.lowest > np.minimum(self.pay, 0)) | (self.highest < np.maximum(self.pay, 0))
+        yield "pay", "must lie between its lowest and highest", outside
+        too_fast = np.maximum(-self.lowest, self.highest) > CERTAIN * self.n
+        yield "pay", "must not grow by more than a bet pays per record", too_fast
         slack = 1e-9 * (1 + self.highest - self.lowest)
-        if (np.maximum(-self.lowest, self.highest) > CERTAIN * self.n).any():
-            raise fields.refused("pay", "must not grow by more than a bet pays per record")
-        if (
-            (self.rise < self.pay - self.lowest - slack) | (self.rise > self.highest - self.lowest + slack)
-        ).any():
-            raise fields.refused("rise", "must lie between the last rise and the largest")
-        if not self.stakings:
-            wrong = np.isfinite(self.wealth).any()
-        else:
-            least, most = np.log(RATES)[:, None] + self.pay, self.pay - self.lowest
-            wrong = ((self.wealth < least - slack) | (self.wealth > most + slack)).any()
-        if wrong:
-            rule = "must follow from the stakes and the pay of the bets"
-            raise fields.refused(_purse_field(fields), rule)
-
-
-def _purse_field(fields: Fields) -> str:
-    """Return the name of the field that holds the money staked."""
-    return "wealth" if fields.content["calibrant_monitor"] == READABLE[0] else "ahead"
-
-
-def _purses(fields: Fields) -> Array:
-    """Return the log of the money of every purse and bet; null is nothing staked yet."""
-    name = _purse_field(fields)
-    rows = fields.items(name)
-    if len(rows) != len(RATES) or not all(isinstance(row, list) for row in rows):
-        raise fields.refused(name, f"must be {len(RATES)} lists, one per purse")
-    filled = [Fields({name: [0.0 if x is None else x for x in row]}, fields.kind) for row in rows]
-    logs = np.array([row.numbers(name, BETS) for row in filled])
-    return np.where(np.array([[x is None for x in row] for row in rows]), -np.inf, logs)
-
-
-def checked_alpha(alpha: Any) -> float:
-    """Return alpha as a float, or refuse it."""
-    numeric = isinstance(alpha, (int, float, np.integer, np.floating)) and not isinstance(alpha, bool)
-    if not numeric or not 0 < alpha < 1:
-        raise InvalidInputError(sentence("alpha", "must lie strictly between 0 and 1", f"got {alpha!r}"))
-    return float(alpha)
+        last, largest = self.pay - self.lowest, self.highest - self.lowest
+        no_rise = (self.rise < last - slack) | (self.rise > largest + slack)
+        yield "rise", "must lie between the last rise and the largest", no_rise
+        least = np.log(RATES)[:, None] + self.pay
+        unearned = (self.wealth < least - slack) | (self.wealth > last + slack)
+        rule = "must follow from the stakes and the pay of the bets"
+        yield purses, rule, unearned if self.stakings else np.isfinite(self.wealth)
+        for name in _MOMENTS:
+            yield name, "must not lie after the records seen", getattr(self, name) > self.n
 
 
 def checked_records(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
-    """Return outcomes and predictions as float64, both in [0, 1]; none at all is allowed."""
     if to_array(y_true, "y_true").shape == to_array(y_prob, "y_prob").shape == (0,):
         return np.empty(0), np.empty(0)  # an empty batch is valid in a stream
     checked = check_records(y_true, y_prob)
@@ -390,7 +350,6 @@ def checked_records(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
 
 
 def _log_mean(logs: Array) -> Array:
-    """Return the log of the mean of exp(logs) along the bets."""
     top = logs.max(axis=1)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
@@ -416,7 +375,7 @@ class GroupMonitor(Saved):
         names = list_of_names(groups)
         if not names:
             raise InvalidInputError(sentence("groups", "must name a group or more", "got none"))
-        share = checked_alpha(alpha) / (len(names) + 1)
+        share = open_share("alpha", alpha) / (len(names) + 1)
         self.monitors = {name: Monitor(alpha=share) for name in [self.EVERYBODY, *names]}
 
     def update(self, y_true: Any, y_prob: Any, groups: Any) -> Mapping[str, Reading]:
@@ -453,8 +412,15 @@ class GroupMonitor(Saved):
 
     def sheet(self) -> Table:
         """Return the current state as a table, one line per monitor."""
-        columns = ("group", "records", "alarm", "p-value", "onset", "suspicion")
-        return Table(columns, tuple(_line(name, reading) for name, reading in self.readings().items()))
+        lines = []
+        for name, reading in self.readings().items():
+            alarm = f"at record {reading.alarm_at:,}" if reading.alarm_at is not None else "no"
+            onset = "" if reading.onset is None else f"after record {reading.onset:,}"
+            records = number_cell(reading.n, f"{reading.n:,}")
+            pvalue = number_cell(reading.pvalue, pvalue_text(reading.pvalue))
+            cells = (text_cell(text) for text in (onset, reading.suspicion or ""))
+            lines.append((text_cell(name), records, text_cell(alarm), pvalue, *cells))
+        return Table(("group", "records", "alarm", "p-value", "onset", "suspicion"), tuple(lines))
 
     def __repr__(self) -> str:
         alarms = [name for name, monitor in self.monitors.items() if monitor.alarm_at is not None]
@@ -487,9 +453,8 @@ class GroupMonitor(Saved):
 
     def to_json(self) -> str:
         """Return the state of all monitors as JSON text."""
-        return json.dumps(
-            {name: monitor._state() for name, monitor in self.monitors.items()}, allow_nan=False
-        )
+        states = {name: monitor._state() for name, monitor in self.monitors.items()}
+        return json.dumps(states, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -498,24 +463,11 @@ class GroupMonitor(Saved):
         if cls.EVERYBODY not in states or len(states) < 2:
             raise not_a_state("GroupMonitor", states)
         monitors = {name: Monitor._from_state(state) for name, state in states.items()}
+        rule = ""
         if len({monitor.alpha for monitor in monitors.values()}) > 1:
             rule = "must give every group the same part of alpha"
-            raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
-        if sum(monitor.n for monitor in monitors.values()) != 2 * monitors[cls.EVERYBODY].n:
+        elif sum(monitor.n for monitor in monitors.values()) != 2 * monitors[cls.EVERYBODY].n:
             rule = "must count each record for everybody and for one group"
+        if rule:
             raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
         return cls._holding(monitors)
-
-
-def _line(name: str, reading: Reading) -> tuple[TableCell, ...]:
-    """Return one line of the table: a group, and what its monitor knows."""
-    alarm = f"at record {reading.alarm_at:,}" if reading.alarm_at is not None else "no"
-    onset = "" if reading.onset is None else f"after record {reading.onset:,}"
-    return (
-        text_cell(name),
-        number_cell(reading.n, f"{reading.n:,}"),
-        text_cell(alarm),
-        number_cell(reading.pvalue, pvalue_text(reading.pvalue)),
-        text_cell(onset),
-        text_cell(reading.suspicion or ""),
-    )

@@ -57,7 +57,6 @@ class LookupAlgebra(SqlAlgebra):
         return Sql(self.column(self.when(held < low, self.number(low), inner).text))
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
-        """Return the formula with the numbers of the piece taken from lists."""
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
         cells, below, steps = grid_of(cuts)
@@ -70,13 +69,11 @@ class LookupAlgebra(SqlAlgebra):
         return formula(*(Sql(f"{self.listed(table)}[{piece}]") for table in tables))
 
     def column(self, text: str) -> str:
-        """Add a column; return its name."""
         name = f'"calibrant step {len(self.columns)}"'
         self.columns.append((name, text))
         return name
 
     def listed(self, numbers: npt.NDArray[Any]) -> str:
-        """Add a list; return its name."""
         name = f'"calibrant list {len(self.lists)}"'
         self.lists[name] = numbers.tolist()
         return name
@@ -100,20 +97,12 @@ def grid_of(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
     return min(map(grid, CELLS), key=cost)
 
 
-def list_type(numbers: Sequence[Any]) -> str:
-    """Return the SQL type of a list: integers are narrow, since all of it is copied for every 2,048 rows."""
-    if not isinstance(numbers[0], int):
-        return "DOUBLE[]"
-    return "SMALLINT[]" if max(numbers) < MOST_NARROW else "INTEGER[]"
-
-
 class _Counted(SqlAlgebra):
     """The functions of maps, of which nothing but the number of pieces is kept."""
 
     most = 0
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
-        """Note how many pieces there are."""
         self.most = max(self.most, len(cuts))
         return p
 
@@ -189,9 +178,12 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
     p, target = (quoted_column(name, DIALECTS["duckdb"]) for name in (prediction, into))
     algebra = LookupAlgebra()
     value = algebra.column(fitted.expression(Sql(USABLE), algebra).text)
-    lists = [  # one text for each: as many numbers would take DuckDB seconds to plan
-        f"'{numbers}'::{list_type(numbers)} AS {name}" for name, numbers in algebra.lists.items()
-    ]
+    lists = []  # one text for each: as many numbers would take DuckDB seconds to plan
+    for name, numbers in algebra.lists.items():
+        kind = "DOUBLE"
+        if isinstance(numbers[0], int):  # narrow, since all of it is copied for every 2,048 rows
+            kind = "SMALLINT" if max(numbers) < MOST_NARROW else "INTEGER"
+        lists.append(f"'{numbers}'::{kind}[] AS {name}")
     inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
     usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"
     helpers = ", ".join([USABLE, *algebra.lists, *(name for name, _ in algebra.columns)])
@@ -206,37 +198,30 @@ class FrameAlgebra:
     """The functions of maps, as narwhals expressions."""
 
     def log(self, x: Any) -> Any:
-        """Return the natural logarithm."""
         return x.log()
 
     def exp(self, x: Any) -> Any:
-        """Return e to the power x."""
         return x.exp()
 
     def clip(self, x: Any, low: float, high: float) -> Any:
-        """Return x held within [low, high]."""
         return x.clip(low, high)
 
     def greatest(self, columns: Sequence[Any]) -> Any:
-        """Return the largest of several columns."""
         import narwhals as nw
 
         return nw.max_horizontal(*columns)
 
     def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
-        """Return one of two expressions."""
         import narwhals as nw
 
         return nw.when(condition).then(then).otherwise(otherwise)
 
     def number(self, value: float) -> Any:
-        """Return a constant."""
         import narwhals as nw
 
         return nw.lit(value)
 
     def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
-        """Return a balanced tree of choices."""
         return choice_tree(self, p, cuts, tables, formula)
 
 
@@ -273,7 +258,11 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     import narwhals as nw
 
     if table.implementation.is_spark_like():
-        return _by_spark(table.to_native(), sql_of(fitted, prediction, "spark", 0.0), into)
+        from pyspark.sql import functions
+
+        # as SQL, which has Spark look pieces up: it would take minutes to compile choices
+        text = sql_of(fitted, prediction, "spark", 0.0)
+        return table.to_native().withColumn(into, functions.expr(text))
     if has_many_pieces(fitted):
         applied = apply_many_pieces(table, fitted, prediction, into)
         if applied is not None:
@@ -289,13 +278,6 @@ def _usable(p: Any) -> Any:
     p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see `sql.is_probability`).
     """
     return (p >= 0) & (p <= 1) & (p - p == 0)
-
-
-def _by_spark(frame: Any, text: str, into: str) -> Any:
-    """Add the column as SQL, which has Spark look pieces up; it would take minutes to compile choices."""
-    from pyspark.sql import functions
-
-    return frame.withColumn(into, functions.expr(text))
 
 
 def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, Array]:

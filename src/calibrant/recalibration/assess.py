@@ -186,24 +186,23 @@ class Folds:
 
     @cached_property
     def _recalibrated(self) -> list[tuple[Levels, Array]]:
-        """The held-out levels or rows of each fold, and their recalibrated predictions."""
         return [apply_to_sample(fit.map, part) for fit, part in zip(self.fitted, self.held_out, strict=True)]
 
     def gains(self, loss: str) -> Gains:
-        """Return the gain of every held-out record."""
         sides = zip(self.held_out, self._recalibrated, strict=True)
         return join_gains([_gains(part, levels, q, loss) for part, (levels, q) in sides])
 
     def losses(self, loss: str) -> tuple[float, float]:
-        """Return the mean loss of all held-out records before and after."""
         totals = np.zeros(3)
         for levels, q in self._recalibrated:
-            sides = (_mean_loss(levels, side, loss) for side in (levels.values, q))
-            totals += np.array([*sides, 1.0]) * levels.total
+            means = []
+            for one, zero in (loss_if(side, loss) for side in (levels.values, q)):
+                expected = levels.rates * one + (1.0 - levels.rates) * zero
+                means.append(float(levels.weights @ expected) / levels.total)
+            totals += np.array([*means, 1.0]) * levels.total
         return float(totals[0] / totals[2]), float(totals[1] / totals[2])
 
     def wrong_certain(self) -> tuple[float, float]:
-        """Return the number of held-out predictions of exactly 0 or 1 that were wrong, before and after."""
         pairs = self._recalibrated
         before = sum(_wrong_certain(levels, levels.values) for levels, _ in pairs)
         return before, sum(_wrong_certain(levels, q) for levels, q in pairs)
@@ -222,11 +221,6 @@ def _gains(part: Sample, levels: Levels, q: Array, loss: str) -> Gains:
     rows = isinstance(part, RowSample)
     clusters = part.clusters if isinstance(part, RowSample) else None
     return Gains(one - new_one, zero - new_zero, levels.rates, levels.weights, clusters, rows)
-
-
-def _mean_loss(levels: Levels, predictions: Array, loss: str) -> float:
-    one, zero = loss_if(predictions, loss)
-    return float(levels.weights @ (levels.rates * one + (1.0 - levels.rates) * zero)) / levels.total
 
 
 def _wrong_certain(levels: Levels, predictions: Array) -> float:
@@ -253,7 +247,9 @@ def cross_fit(
         return sample.why_not_splittable
     drawn = split_seed(seed, split)
     try:
-        parts = sample.cut(_possible_folds(sample, folds), drawn, stratified=False)
+        clusters = sample.clusters if isinstance(sample, RowSample) else None
+        units = sample.n if clusters is None else len(np.unique(clusters))
+        parts = sample.cut(max(2, min(folds, units)), drawn, stratified=False)
         both = sample.levels.both_outcomes
         if both and not all(rest.levels.both_outcomes for rest, _ in parts):
             parts = sample.cut(len(parts), drawn, stratified=True)
@@ -268,14 +264,7 @@ def cross_fit(
 
 
 def split_seed(seed: int, split: int) -> int:
-    """Return the seed of the folds of one split."""
     return seed if split == 0 else int(np.random.SeedSequence([seed, split]).generate_state(1)[0])
-
-
-def _possible_folds(sample: Sample, folds: int) -> int:
-    clusters = sample.clusters if isinstance(sample, RowSample) else None
-    units = sample.n if clusters is None else len(np.unique(clusters))
-    return max(2, min(folds, units))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +309,6 @@ class Assessor(ABC):
 
     @cached_property
     def folds(self) -> Any:
-        """The first split, or why there is none."""
         return self.cross_fit(0, None)
 
     def assess(self, report: Report | None = None) -> Assessment | str:
@@ -331,7 +319,9 @@ class Assessor(ABC):
             return self.folds
         splits = [self.folds]
         while len(splits) < self.plan.max_splits:
-            if len(splits) >= self.plan.splits and not is_close(self.change(splits, "log")):
+            main = self.change(splits, "log")
+            near = NEAR_ZERO * (main.upper - main.lower) / 2  # another split could turn the verdict
+            if len(splits) >= self.plan.splits and min(abs(main.lower), abs(main.upper)) >= near:
                 break
             more = self.cross_fit(len(splits), report)
             if isinstance(more, str):
@@ -340,7 +330,6 @@ class Assessor(ABC):
         return self.summary(splits)
 
     def change(self, splits: Sequence[Any], loss: str) -> Change:
-        """Return the mean loss over all splits, and the gain with its interval."""
         before, after = np.mean([one.losses(loss) for one in splits], axis=0)
         own, variance = self.own(loss)
         rule = GainRule(
@@ -356,7 +345,6 @@ class Assessor(ABC):
 
     @property
     def n_records(self) -> int:
-        """How many rows the delivered map was fitted to."""
         return self.n
 
     def figures(self, splits: Sequence[Any], changes: Mapping[str, Change], enough: bool) -> dict[str, Any]:
@@ -387,17 +375,13 @@ class BinaryAssessor(Assessor):
 
     @property
     def n(self) -> int:
-        """How many records are assessed."""
         return self.sample.n
 
     @property
     def n_records(self) -> int:
-        """How many rows the delivered map was fitted to."""
         return self.n_fitted
 
     def cross_fit(self, split: int, report: Report | None) -> Folds | str:
-        """Fit the procedure without each fold of one split."""
-
         def part(share: float) -> None:
             if report is not None:
                 report((split + share) / self.plan.max_splits)
@@ -407,7 +391,6 @@ class BinaryAssessor(Assessor):
         )
 
     def own(self, loss: str) -> tuple[Gains, float]:
-        """Return the gains of the delivered map on its own records, and its mean variance of an outcome."""
         levels, q = self._own_predictions
         gains = _gains(self.sample, levels, q, loss)
         return gains, float(gains.weights @ (q * (1.0 - q))) / gains.total
@@ -417,7 +400,6 @@ class BinaryAssessor(Assessor):
         return apply_to_sample(self.delivered, self.sample)
 
     def summary(self, splits: Sequence[Folds]) -> Assessment:
-        """Return the assessment from one or more splits."""
         first, levels = splits[0], self.sample.levels
         changes = {
             "log_loss": self.change(splits, "log"),
@@ -437,15 +419,9 @@ class BinaryAssessor(Assessor):
 
 
 def verdict_of(main: Change) -> Verdict:
-    """Return what the interval of the gain says."""
     if main.lower > 0:
         return "helps"
     return "harms" if main.upper < 0 else "no evidence that it helps"
-
-
-def is_close(main: Change) -> bool:
-    """Return whether another split could turn the verdict."""
-    return min(abs(main.lower), abs(main.upper)) < NEAR_ZERO * (main.upper - main.lower) / 2
 
 
 def _for_whom(crossed: Folds, sample: Sample, seed: int) -> GroupAssessment | None:
@@ -471,7 +447,6 @@ def _for_whom(crossed: Folds, sample: Sample, seed: int) -> GroupAssessment | No
 
 
 def _fold_change(splits: Sequence[Folds], measure: Callable[..., float]) -> Change:
-    """Return a measure of whole folds before and after, as means over folds."""
     figures = [[_measured(pair, measure) for pair in one.pairs] for one in splits]
     shares = [[before.total for before, _ in one.pairs] for one in splits]
     return fold_change(np.array(figures), np.array(shares))
@@ -509,12 +484,10 @@ class ClassFolds:
         return len(self.tables)
 
     def gains(self, loss: str) -> Gains:
-        """Return the gain of every held-out record."""
         sides = zip(self.held_out, self.tables, strict=True)
         return join_gains([_class_gains(part, table, loss) for part, table in sides])
 
     def losses(self, loss: str) -> tuple[float, float]:
-        """Return the mean loss of all held-out records before and after."""
         sides = list(zip(self.held_out, self.tables, strict=True))
         total = sum(float(part.weights.sum()) for part, _ in sides)
         before = sum(float(part.weights @ _class_losses(part, part.table, loss)) for part, _ in sides)
@@ -522,7 +495,6 @@ class ClassFolds:
         return before / total, after / total
 
     def wrong_certain(self) -> tuple[float, float]:
-        """Return how often the class that occurred had a probability of exactly 0, before and after."""
         counts = [
             [float(part.weights[side[np.arange(part.n), part.labels] <= 0].sum()) for side in pair]
             for part, pair in (
@@ -533,7 +505,6 @@ class ClassFolds:
         return float(before), float(after)
 
     def smooth_errors(self) -> list[tuple[float, float]]:
-        """Return the smooth error of the top label in every fold, before and after."""
         sides = zip(self.held_out, self.tables, strict=True)
         return [(_top_label_error(part, part.table), _top_label_error(part, table)) for part, table in sides]
 
@@ -569,11 +540,9 @@ class ClassAssessor(Assessor):
 
     @property
     def n(self) -> int:
-        """How many records are assessed."""
         return self.records.n
 
     def cross_fit(self, split: int, report: Report | None) -> ClassFolds | str:
-        """Fit the procedure without each fold of one split."""
         seed, tables = split_seed(self.seed, split), list[Array]()
         folds = max(2, min(self.plan.folds, self.n))
         try:
@@ -590,7 +559,6 @@ class ClassAssessor(Assessor):
         return ClassFolds(tuple(part for _, part in parts), tuple(tables))
 
     def own(self, loss: str) -> tuple[Gains, float]:
-        """Return the gains of the delivered map on its own records, and its mean variance of an outcome."""
         table = self._own_table
         gains = _class_gains(self.records, table, loss)
         return gains, float(gains.weights @ (table * (1.0 - table)).sum(axis=1)) / gains.total
@@ -600,7 +568,6 @@ class ClassAssessor(Assessor):
         return self.delivered.predict(self.records.table)
 
     def summary(self, splits: Sequence[ClassFolds]) -> Assessment:
-        """Return the assessment from one or more splits."""
         shares = np.array([[float(part.weights.sum()) for part in one.held_out] for one in splits])
         changes = {
             "log_loss": self.change(splits, "log"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, product
@@ -21,13 +22,14 @@ from calibrant.formatting import (
     pvalue_text,
 )
 from calibrant.groups.audit import audit
-from calibrant.groups.audit_result import LEVEL, Audit, Group
+from calibrant.groups.audit_result import Audit, Group
 from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
+from calibrant.inference.pvalues import LEVEL, bonferroni
 from calibrant.parallel import dot
 from calibrant.recalibration.gain import loss_if
 from calibrant.recalibration.maps.columns import BinnedColumn, coded, encode
-from calibrant.results import Array, Table, TableCell, number_cell, text_cell
+from calibrant.results import Array, Table, TableCell, json_object, number_cell, text_cell
 
 CHANGE_CONFIDENCE = 0.95  # that no limit of any group is wrong
 MAX_PAIRS = 400  # of values of two covariates that are judged, largest first
@@ -53,7 +55,6 @@ class GroupSide:
 
     @classmethod
     def of(cls, group: Group, brier: float) -> GroupSide:
-        """Keep what a reader compares."""
         return cls(
             group.mean_prediction,
             group.difference,
@@ -63,19 +64,21 @@ class GroupSide:
             brier,
         )
 
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> GroupSide:
+        ends = {name: math.nan if stored[name] is None else stored[name] for name in ("low", "high")}
+        return cls(**{**stored, **ends})
+
     @property
     def wrong(self) -> bool:
-        """Whether the group was tested and is wrong beyond chance."""
         return self.pvalue is not None and self.pvalue <= LEVEL
 
     @property
     def written_pvalue(self) -> str:
-        """The p-value for a sentence."""
         return f"p {'≤' if self.pvalue_is_bound else '='} {pvalue_text(self.pvalue)}"
 
     @property
     def in_words(self) -> str:
-        """The difference in points, and its direction."""
         size = format_points(abs(self.difference), self.high - self.low).lstrip("+")
         if float(size) == 0:
             return "0.0 points off"
@@ -92,7 +95,6 @@ class ChangeInterval:
 
     @property
     def within_noise(self) -> bool:
-        """Whether the limits leave open in which direction it went."""
         return self.lower <= 0 <= self.upper
 
 
@@ -116,8 +118,7 @@ class GroupChange:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> GroupChange:
-        """Rebuild from what `asdict` returned."""
-        sides = {name: GroupSide(**stored[name]) for name in ("before", "after")}
+        sides = {name: GroupSide.from_dict(stored[name]) for name in ("before", "after")}
         increases = {name: ChangeInterval(**stored[name]) for name in ("farther", "brier")}
         return cls(**{**stored, **sides, **increases})
 
@@ -132,7 +133,6 @@ class GroupChange:
         return self._sure(self.brier, ("as before", "worse", "better"))
 
     def _sure(self, increase: ChangeInterval, words: tuple[str, str, str]) -> str:
-        """Say in which direction something went, and whether the records show it."""
         if increase.value == 0:
             return words[0]
         way = words[1] if increase.value > 0 else words[2]
@@ -155,7 +155,7 @@ def group_changes(
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
     inside = {rule: rows for rule, rows in members if rule in before and rule in after}
     judged = sum(before[rule].size >= smallest for rule in inside)
-    reach = float(ndtri(1.0 - (1.0 - CHANGE_CONFIDENCE) / (2.0 * max(1, judged))))
+    reach = float(ndtri(bonferroni(CHANGE_CONFIDENCE, 2 * max(1, judged))))  # two limits per group
     collected = []
     for rule, group in before.items():
         if rule in inside:
@@ -235,7 +235,6 @@ def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
 
 
 def _in_points(judged: Sequence[GroupChange], few: str) -> str:
-    """Count the groups whose mean prediction is farther from the observed frequency; name the worst."""
     of, worse = pluralize(len(judged), "group"), [one for one in judged if one.farther.value > 0]
     if not worse:
         none = "the mean prediction is not" if len(judged) == 1 else "no mean prediction is"
@@ -253,7 +252,6 @@ def _in_points(judged: Sequence[GroupChange], few: str) -> str:
 
 
 def _by_brier(judged: Sequence[GroupChange]) -> str:
-    """Count the groups whose Brier score is larger; name the worst."""
     of, worse = pluralize(len(judged), "group"), [one for one in judged if one.brier.value > 0]
     if not worse:
         return f"by Brier score: none of {of} is worse off"
@@ -268,7 +266,6 @@ def _by_brier(judged: Sequence[GroupChange]) -> str:
 
 
 def _beyond_noise(increases: Sequence[ChangeInterval]) -> str:
-    """Say for how many groups an increase is beyond noise."""
     sure, of = sum(not one.within_noise for one in increases), len(increases)
     if of == 1:
         return "beyond noise" if sure else "within noise"
@@ -298,7 +295,6 @@ class GroupAudit:
 
     @classmethod
     def of(cls, audited: Audit) -> GroupAudit:
-        """Keep what a reader compares."""
         pvalue = 1.0 if audited.pvalue is None else audited.pvalue
         return cls(
             audited.metric,
@@ -310,12 +306,10 @@ class GroupAudit:
 
     @property
     def rejected(self) -> bool:
-        """Whether the predictions are wrong for some group, or for everyone, beyond chance."""
         return self.pvalue <= 1 - CONFIDENCE
 
     @property
     def written_pvalue(self) -> str:
-        """The p-value for people."""
         return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, self.draws))
 
 
@@ -354,12 +348,10 @@ class GroupAssessment:
         return ("after", "least", "changes")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
+        return json_object({**asdict(self), "approximate": self.approximate})
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> GroupAssessment:
-        """Rebuild from what `to_dict` returned."""
         sides = [GroupAudit(**{**stored[k], "worst": tuple(stored[k]["worst"])}) for k in ("before", "after")]
         least = stored["least"]
         return cls(
@@ -404,14 +396,12 @@ class GroupAssessment:
 
     @property
     def _still_wrong(self) -> str:
-        """For how many of the groups, where their p-values are known."""
         groups = [one for one in self.changes if one.rule != EVERYONE and one.after.pvalue is not None]
         wrong = sum(one.after.wrong for one in groups)
         return f" ({wrong:,} of {pluralize(len(groups), 'group')} at the 5% level)" if wrong else ""
 
     @property
     def _means_of_worst(self) -> str:
-        """The mean prediction of the worst group after the repair, and its observed frequency."""
         for one in self.changes:
             if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
                 return f"; on the whole {predicted_observed_exactly(one.after.predicted, one.happened)}"
@@ -425,12 +415,10 @@ class GroupAssessment:
 
     @property
     def rejected(self) -> bool:
-        """Whether the audit rejects after the repair."""
         return self.after.rejected
 
     @property
     def worst_off_sentence(self) -> str:
-        """Who gains least, or loses most, with the interval."""
         if self.least is None:
             return ""
         least, loses = self.least, self.least.gain < 0
@@ -485,13 +473,16 @@ def for_whom(
         listed = {one.rule for one in changes}
         more = _changes_of_values(outcome, sides, weight, covariates, smallest)
         changes += [one for one in more if one.rule not in listed]
+    pairs = ", alone and in pairs" if len(named) > 1 else ""
+    ways = [f"the values of {', '.join(named)}{pairs}"] if named else []
+    ways += [f"random splits of {', '.join(others)}"] if others else []
     return GroupAssessment(
         GroupAudit.of(audits[0]),
         GroupAudit.of(audits[1]),
         least,
         len(gains),
         tuple(changes),
-        _looked_at(audits[0], list(named), list(others)),
+        f"{' and '.join(ways)}: {audits[0].looked_at}",
     )
 
 
@@ -506,14 +497,6 @@ def _audited_members(
             parts = [(columns[condition.column], condition) for condition in conditions]
             inside = [np.array(one.holds_each(list(c.labels)), dtype=bool)[c.codes] for c, one in parts]
             yield str(group.rule), np.flatnonzero(np.logical_and.reduce(inside))
-
-
-def _looked_at(audited: Audit, named: Sequence[str], others: Sequence[str]) -> str:
-    """Say which groups an audit looked at."""
-    values = f"the values of {', '.join(named)}{', alone and in pairs' if len(named) > 1 else ''}"
-    splits = f"random splits of {', '.join(others)}"
-    ways = [*([values] if named else []), *([splits] if others else [])]
-    return f"{' and '.join(ways)}: {audited.looked_at}"
 
 
 def _changes_of_values(
@@ -545,7 +528,7 @@ def group_gains(
     from scipy.special import ndtri
 
     members = [(words, inside) for words, inside in _groups(covariates, smallest) if inside.sum() >= smallest]
-    reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * max(1, len(members)))))
+    reach = float(ndtri(bonferroni(CONFIDENCE, 2 * max(1, len(members)))))
     collected = []
     for words, inside in members:
         share = weight[inside] / weight[inside].sum()
@@ -588,7 +571,6 @@ HELD_OUT = (
 
 
 def change_sheet(changes: Sequence[GroupChange]) -> Table:
-    """Return every group before and after: predicted, observed, and the difference with its interval."""
     columns = (
         "group", "records", "observed", "predicted before", "difference", "predicted after", "difference",
         "mean prediction is",
@@ -597,36 +579,31 @@ def change_sheet(changes: Sequence[GroupChange]) -> Table:
 
 
 def score_sheet(changes: Sequence[GroupChange]) -> Table:
-    """Return the p-values and Brier scores of every group before and after."""
     columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier score is")
-    return Table(columns, tuple(_score_line(one) for one in changes))
+    lines = []
+    for one in changes:
+        sides = one.before, one.after
+        tests = [number_cell(x.pvalue, pvalue_text(x.pvalue, floor=x.pvalue_is_bound)) for x in sides]
+        scores = [number_cell(x.brier, f"{x.brier:.4f}") for x in sides]
+        lines.append((*_who(one)[:2], *tests, *scores, text_cell(one.brier_effect)))
+    return Table(columns, tuple(lines))
 
 
 def short_change_sheet(changes: Sequence[GroupChange]) -> Table:
     """Return the same without intervals, p-values and scores, for a terminal."""
     columns = ("group", "records", "observed", "before", "off by", "after", "off by", "mean prediction is")
-    return Table(columns, tuple(_short_line(one) for one in changes))
+    lines = []
+    for one in changes:
+        means = list[TableCell]()
+        for side in (one.before, one.after):
+            means += _mean(side.predicted), number_cell(side.difference, format_points(side.difference))
+        lines.append((*_who(one), *means, text_cell(one.effect)))
+    return Table(columns, tuple(lines))
 
 
 def _line(one: GroupChange) -> tuple[TableCell, ...]:
     sides = one.before, one.after
     means = [cell for side in sides for cell in (_mean(side.predicted), _difference(side))]
-    return (*_who(one), *means, text_cell(one.effect))
-
-
-def _score_line(one: GroupChange) -> tuple[TableCell, ...]:
-    sides = one.before, one.after
-    tests = [number_cell(side.pvalue, pvalue_text(side.pvalue, floor=side.pvalue_is_bound)) for side in sides]
-    scores = [number_cell(side.brier, f"{side.brier:.4f}") for side in sides]
-    return (*_who(one)[:2], *tests, *scores, text_cell(one.brier_effect))
-
-
-def _short_line(one: GroupChange) -> tuple[TableCell, ...]:
-    means = [
-        cell
-        for side in (one.before, one.after)
-        for cell in (_mean(side.predicted), number_cell(side.difference, format_points(side.difference)))
-    ]
     return (*_who(one), *means, text_cell(one.effect))
 
 
@@ -640,5 +617,7 @@ def _mean(share: float) -> TableCell:
 
 def _difference(side: GroupSide) -> TableCell:
     width = side.high - side.low
+    if math.isnan(width):  # too few records for an interval
+        return number_cell(side.difference, format_points(side.difference, 1.0))
     low, size, high = (format_points(value, width) for value in (side.low, side.difference, side.high))
     return number_cell(side.difference, f"{size} ({low} to {high})")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +11,8 @@ from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsErr
 from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
 from calibrant.fits.spline import curvature_pvalue
+from calibrant.kernels.isotonic import values_of_one_more
+from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.maps.piecewise import LogisticMap
 from calibrant.recalibration.methods.groups import shifts_pvalue
 from calibrant.recalibration.methods.table import find_method, recalibrations
@@ -30,31 +31,12 @@ MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
 MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """What was chosen, and the cross-fitted loss of every candidate that could be fitted."""
+class Choice(NamedTuple):
+    """What was chosen, the cross-fitted losses of the candidates, and why some could not be fitted."""
 
     candidate: Candidate
     losses: Mapping[str, float]
     failures: Mapping[str, str]
-
-
-def default_candidates(sample: Sample) -> list[Candidate]:
-    """Return the candidates of auto, simplest first; those that need covariates only where there are some."""
-    columns = isinstance(sample, RowSample) and bool(sample.covariates)
-    return [
-        Candidate(row, options)
-        for row in recalibrations().values()
-        for options in row.auto_options
-        if row.fit is not None and (columns or not row.needs_covariates)
-    ]
-
-
-def named_candidates(names: Sequence[str]) -> list[Candidate]:
-    """Return candidates named by the user, identity first whether it was named or not."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidInputError(sentence("candidates", "must be names of methods", f"got {names!r}"))
-    return [Candidate(find_method(name)) for name in dict.fromkeys(["identity", *names])]
 
 
 def choose(
@@ -76,7 +58,7 @@ def choose(
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise InvalidInputError(sentence("folds", "must be a whole number from 2", f"got {folds!r}"))
     if len(sample.levels) > MANY:
-        _expect_much()
+        values_of_one_more.compile_now()
     try:
         parts = sample.cut(folds, seed)
     except TooFewRecordsError as reason:
@@ -87,7 +69,8 @@ def choose(
         if report is not None and done:
             report(done / len(candidates))
         try:
-            collected[candidate.name] = _cross_fitted(candidate, parts, loss, seed)
+            fits = [(candidate.fit(rest, seed).map, part) for rest, part in parts]
+            collected[candidate.name] = joined_costs([_held_out_costs(*pair, loss) for pair in fits])
         except CalibrantError as reason:
             failures[candidate.name] = str(reason)
     offered = [candidate for candidate in candidates if candidate.name in collected]
@@ -107,7 +90,8 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
     unchanged, *changes = offered
     if not changes:
         return unchanged
-    simplest = _simplest(changes, costs_by_method)
+    best = min((costs_by_method[c.name] for c in changes), key=lambda cost: cost.mean)
+    simplest = next(c for c in changes if _gap(costs_by_method[c.name], best) <= AS_GOOD)
     shifts = next((c for c in changes if c.method.name == SHIFTS), None)
     if shifts is not None and not simplest.method.needs_covariates and isinstance(sample, RowSample):
         closer = costs_by_method[shifts.name].mean < costs_by_method[simplest.name].mean
@@ -120,12 +104,6 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
         return named.get(LINE, simplest if gain > 0 else unchanged)
     bent = sample.levels.total >= ENOUGH and curvature_pvalue(sample.levels) < LEVEL
     return named.get(CURVE, unchanged) if bent else unchanged
-
-
-def _simplest(changes: Sequence[Candidate], costs_by_method: Mapping[str, Costs]) -> Candidate:
-    """Return the simplest change within one standard error of the best one."""
-    best = min((costs_by_method[c.name] for c in changes), key=lambda cost: cost.mean)
-    return next(c for c in changes if _gap(costs_by_method[c.name], best) <= AS_GOOD)
 
 
 def _gap(one: Costs, other: Costs) -> float:
@@ -143,26 +121,13 @@ def _cox_rejects(levels: Levels) -> bool:
         costs(levels, predictions, "log").mean * levels.total
         for predictions in (levels.values, LogisticMap.of(fit).predict(levels.values))
     )
-    return bool(
-        before - after > -np.log(LEVEL)
-    )  # half the quantile of chi squared with two degrees of freedom
+    return bool(before - after > -np.log(LEVEL))  # half the quantile of chi squared with 2 degrees
 
 
-def _cross_fitted(candidate: Candidate, parts: list[tuple[Sample, Sample]], loss: str, seed: int) -> Costs:
-    return joined_costs([held_out_costs(candidate.fit(rest, seed), part, loss) for rest, part in parts])
-
-
-def held_out_costs(fitted: Fitted, part: Sample, loss: str) -> Costs:
-    """Return what a fitted map costs on records that it was not fitted to."""
+def _held_out_costs(fitted: Map, part: Sample, loss: str) -> Costs:
     if isinstance(part, RowSample) and part.covariates is not None:
-        return costs(part.unmerged, fitted.map.predict(part.predictions, part.covariates), loss)
-    return costs(part.levels, fitted.map.predict(part.levels.values), loss)
-
-
-def _expect_much() -> None:
-    from calibrant.kernels.isotonic import values_of_one_more
-
-    values_of_one_more.compile_now()
+        return costs(part.unmerged, fitted.predict(part.predictions, part.covariates), loss)
+    return costs(part.levels, fitted.predict(part.levels.values), loss)
 
 
 def auto(
@@ -178,13 +143,25 @@ def auto(
 
     With covariates and many rows the choice is made on a random sample of them.
     """
-    offered = default_candidates(sample) if candidates is None else named_candidates(candidates)
+    columns = isinstance(sample, RowSample) and bool(sample.covariates)
+    if candidates is None:  # simplest first
+        offered = [
+            Candidate(row, options)
+            for row in recalibrations().values()
+            for options in row.auto_options
+            if row.fit is not None and (columns or not row.needs_covariates)
+        ]
+    elif isinstance(candidates, str) or not all(isinstance(name, str) for name in candidates):
+        raise InvalidInputError(sentence("candidates", "must be names of methods", f"got {candidates!r}"))
+    else:
+        offered = [Candidate(find_method(name)) for name in dict.fromkeys(["identity", *candidates])]
     judged = sample.drawn(MAX_CHOICE, seed) if isinstance(sample, RowSample) and sample.covariates else sample
     choice = choose(judged, offered, loss=loss, folds=folds, seed=seed, report=report)
     chosen = choice.candidate
     if chosen.method.name == "identity" and candidates is None and end_limit(sample.levels) > 0:
         chosen = Candidate(find_method("limits"))
     fitted = chosen.fit(sample, seed)
+    unchanged = chosen.method.name in ("identity", "limits")
     details: dict[str, Any] = {
         **fitted.details,
         "chosen": chosen.method.name,
@@ -193,6 +170,4 @@ def auto(
         "left_out": dict(choice.failures),
         **({"chosen_on": judged.n} if judged.n < sample.n else {}),
     }
-    unchanged = chosen.method.name in ("identity", "limits")
-    note = (UNCHANGED,) if unchanged else ()
-    return Fitted(fitted.map, (*fitted.notes, *note), details)
+    return Fitted(fitted.map, (*fitted.notes, *([UNCHANGED] if unchanged else [])), details)

@@ -33,12 +33,10 @@ class Gains:
 
     @property
     def total(self) -> float:
-        """The (effective) number of records."""
         return float(self.weights.sum())
 
     @property
     def mean(self) -> float:
-        """Mean gain per record."""
         return float(self.weights @ self._expected) / self.total
 
     @property
@@ -54,7 +52,6 @@ class Gains:
 
     @property
     def variance(self) -> float:
-        """Variance of the gain of one record."""
         return float(self.weights @ self._squares) / self.total
 
     @property
@@ -81,7 +78,6 @@ class Gains:
 
 
 def loss_if(predictions: Array, loss: str) -> tuple[Array, Array]:
-    """Return the log loss or Brier score of predictions if the outcome is 1, and if it is 0."""
     if loss == "brier":
         return (1.0 - predictions) ** 2, predictions**2
     safe = np.clip(predictions, CLIP, 1.0 - CLIP)
@@ -89,7 +85,6 @@ def loss_if(predictions: Array, loss: str) -> tuple[Array, Array]:
 
 
 def join_gains(parts: Sequence[Gains]) -> Gains:
-    """Return the gains of all folds as one."""
     clusters = [part.clusters for part in parts if part.clusters is not None]
     return Gains(
         np.concatenate([part.if_one for part in parts]),

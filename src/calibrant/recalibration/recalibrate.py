@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.columns import cluster_labels, joined_columns
 from calibrant.errors import (
@@ -33,16 +32,15 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.search import ConfirmedRule, Search
 from calibrant.inputs import NamedColumn, check_aligned, to_array
 from calibrant.parallel import recorded_seed
-from calibrant.recalibration.assess import FAST, SLOW, Assessor, BinaryAssessor, ClassAssessor, Procedure
+from calibrant.recalibration.assess import FAST, SLOW, BinaryAssessor, ClassAssessor
 from calibrant.recalibration.choose import UNCHANGED, auto
-from calibrant.recalibration.maps.base import IdentityMap, Map, PrevalenceMap
+from calibrant.recalibration.maps.base import IdentityMap, PrevalenceMap
 from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
 from calibrant.recalibration.methods.table import find_method, recalibrations
 from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, call_fit, reporting
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import (
     ClassRecords,
-    Mask,
     RowSample,
     Sample,
     class_records,
@@ -57,30 +55,21 @@ from calibrant.results import NOTHING, Array
 
 def rules_of(groups: Any) -> tuple[Rule, ...]:
     """Return the rules behind `groups`, each once; none where it is something else, such as columns."""
-    if isinstance(groups, Rule | Group | ConfirmedRule):
-        return (_rule(groups),)
-    if isinstance(groups, Audit):
-        return _each_once(groups.groups)
-    if isinstance(groups, Search):
-        return _each_once(groups.findings)
-    if isinstance(groups, Mapping) or not isinstance(groups, list | tuple) or not groups:
+    kinds = Rule | Group | ConfirmedRule
+    items: Any = [groups] if isinstance(groups, kinds) else groups
+    if isinstance(groups, Audit | Search):
+        items = groups.groups if isinstance(groups, Audit) else groups.findings
+    elif not isinstance(items, list | tuple) or not any(isinstance(one, kinds) for one in items):
         return ()
-    if not any(isinstance(one, Rule | Group | ConfirmedRule) for one in groups):
-        return ()
-    return _each_once(groups)
-
-
-def _each_once(items: Iterable[Any]) -> tuple[Rule, ...]:
-    return tuple({rule: rule for rule in map(_rule, items)}.values())
-
-
-def _rule(item: Any) -> Rule:
-    rule = getattr(item, "rule", item)
-    if isinstance(rule, Rule):
-        return rule
-    hint = "pass the groups of an audit, the findings of a search, or their .rule"
-    got = f"got {item!r}"
-    raise InvalidInputError(sentence("groups", "must be rules that can be applied to rows", got, hint))
+    rules = dict[Rule, None]()
+    for item in items:
+        rule = getattr(item, "rule", item)
+        if not isinstance(rule, Rule):
+            hint = "pass the groups of an audit, the findings of a search, or their .rule"
+            must = "must be rules that can be applied to rows"
+            raise InvalidInputError(sentence("groups", must, f"got {item!r}", hint))
+        rules[rule] = None
+    return tuple(rules)
 
 
 Weights = Literal["sampling", "frequency"]
@@ -185,7 +174,8 @@ def recalibrate(
     [0.25, 0.75]
     """
     row = AUTO if method == "auto" else find_method(method)
-    _check_weights_kind(weights)
+    if weights not in ("sampling", "frequency"):
+        raise reject_name("weights", str(weights), ["sampling", "frequency"])
     if logits is not None:
         if y_prob is not None:
             raise InvalidInputError(sentence("logits", "replace y_prob", "got both", "pass one of them"))
@@ -195,13 +185,18 @@ def recalibrate(
         y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight,
         covariates=covariates, groups=None if rules else groups, clusters=clusters,
     )  # fmt: skip
-    y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
+    y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
+    names: Sequence[str] = ()
+    if isinstance(y_prob, dict) and all(isinstance(column, NamedColumn) for column in y_prob.values()):
+        names = list(y_prob)  # columns of a frame, one per class
+        y_prob = np.column_stack([column.values for column in y_prob.values()])
     extra, used = _Extra(**given.extra), recorded_seed(seed)
-    if _classes_of(y_prob) > 2:
+    shape = () if y_prob is None else to_array(y_prob, "y_prob").shape
+    if len(shape) == 2 and shape[1] > 2:
         _refuse_options_of_two(prevalence, pos_label, replace(extra, groups=rules) if rules else extra)
         several = class_records(
             y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing,
-            columns=list(given.y_prob) if _is_table(given.y_prob) else (),
+            columns=names,
         )  # fmt: skip
         with reporting(progress) as report:
             return fit_classes(several, row, options, weights, used, report)
@@ -211,8 +206,14 @@ def recalibrate(
     sample, dropped = _sample(
         y_true, y_prob, sample_weight, extra, weights == "frequency", missing, pos_label
     )
-    if rules:
-        sample = _with_rules(sample, rules, row)
+    if rules:  # only patches can be limited to them
+        if row.name != "patch":
+            got = f"got method {row.name!r}"
+            raise InvalidInputError(sentence("groups", "may be rules for patches only", got, 'use "patch"'))
+        if not isinstance(sample, RowSample) or not sample.covariates:
+            hint = "pass covariates= with the columns that they speak of"
+            raise InvalidInputError(sentence("rules", "need covariates", "got none", hint))
+        sample = replace(sample, rules=rules)
     with reporting(progress) as report:
         fitted = fit_sample(
             sample, row, options, prevalence=prevalence, weights=weights, seed=used, report=report
@@ -229,47 +230,32 @@ def fit_sample(
 ) -> Recalibration:  # fmt: skip
     """Fit a method to records that are checked already."""
     candidate = Candidate(row, MappingProxyType(dict(options)))
-    change = _Prevalence.to(prevalence, sample)
+    ratio = None if prevalence is None else _odds_ratio(prevalence, sample)
 
     def procedure(part: Sample, seed: int, report: Report | None = None) -> Fitted:
         return candidate.fit(part, seed, report)
 
     fitted = procedure(sample, seed, report)
+    moved = {} if prevalence is None else {"prevalence": float(prevalence)}
+    auto = row.name == "auto"
+    slow, assessed = auto or row.needs_covariates, sample
+    if isinstance(sample, RowSample) and sample.covariates and slow:
+        assessed = sample.drawn(MAX_ASSESSED, seed)
+    plan = SLOW if slow else FAST
     return Recalibration(
         method=row.name,
         chosen=str(fitted.details.get("chosen", row.name)),
         options=MappingProxyType({**row.options, **options}),
-        map=change.applied(fitted.map),
+        map=fitted.map if ratio is None else PrevalenceMap(ratio, fitted.map),
         fit=_facts(sample, weights, seed),
         notes=(*fitted.notes, *([PERFECT] if _split(sample) else [])),
-        details=MappingProxyType({**fitted.details, **change.details()}),
+        details=MappingProxyType({**fitted.details, **moved}),
         sample=sample,
-        assessor=_assessor(sample, row, procedure, fitted.map, seed),
+        assessor=BinaryAssessor(procedure, fitted.map, seed, plan, auto, assessed, sample.n),
     )
 
 
-def _assessor(sample: Sample, row: Method, procedure: Procedure, delivered: Map, seed: int) -> Assessor:
-    """Return what an assessment needs; with covariates it uses a sample of the rows."""
-    covariates = isinstance(sample, RowSample) and bool(sample.covariates)
-    slow = row.name == "auto" or row.needs_covariates
-    assessed = sample.drawn(MAX_ASSESSED, seed) if covariates and slow else sample  # type: ignore[attr-defined]
-    plan = SLOW if slow else FAST
-    return BinaryAssessor(procedure, delivered, seed, plan, row.name == "auto", assessed, sample.n)
-
-
-def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:
-    """Return the records with the rules of groups to repair; only patches can be limited to them."""
-    if row.name != "patch":
-        got = f"got method {row.name!r}"
-        raise InvalidInputError(sentence("groups", "may be rules for patches only", got, 'use "patch"'))
-    if not isinstance(sample, RowSample) or not sample.covariates:
-        hint = "pass covariates= with the columns that they speak of"
-        raise InvalidInputError(sentence("rules", "need covariates", "got none", hint))
-    return replace(sample, rules=rules)
-
-
 def _refuse_options_of_two(prevalence: float | None, pos_label: Any, extra: _Extra) -> None:
-    """Refuse what means nothing where there are several classes, by its name."""
     given = {
         "prevalence": prevalence,
         "pos_label": pos_label,
@@ -297,11 +283,6 @@ class _Extra:
         return any(item is not None for item in (self.covariates, self.groups, self.clusters))
 
 
-def _check_weights_kind(weights: str) -> None:
-    if weights not in ("sampling", "frequency"):
-        raise reject_name("weights", str(weights), ["sampling", "frequency"])
-
-
 def _sample(
     y_true: Any,
     y_prob: Any,
@@ -311,7 +292,6 @@ def _sample(
     missing: Missing,
     pos_label: Any,
 ) -> tuple[Sample, int]:
-    """Return the records, and how many rows were left out for a missing value."""
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
         if missing not in ("error", "drop"):
@@ -344,7 +324,14 @@ def _rows(checked: ValidRows, extra: _Extra, frequency: bool, missing: Missing) 
     kept, clusters = np.ones(len(rows), dtype=bool), None
     if extra.clusters is not None:
         clusters, gaps = cluster_labels(extra.clusters, checked.length)
-        kept = _clustered(clusters, gaps, rows, missing)
+        if missing == "error":
+            inside = np.zeros_like(gaps)
+            inside[rows] = True
+            reject_rows("clusters", "must not be missing", clusters, gaps & inside, DROP_MISSING)
+        kept = ~gaps[rows]
+        if not kept.any():
+            got = f"got {pluralize(len(rows), 'row')}, all without"
+            raise InvalidInputError(sentence("clusters", "must have a row with a label", got))
         clusters = clusters[rows[kept]]
     sample = rows_of(
         checked.outcome[kept], checked.prediction[kept], weight[kept],
@@ -352,34 +339,6 @@ def _rows(checked: ValidRows, extra: _Extra, frequency: bool, missing: Missing) 
         covariates={name: column[rows[kept]] for name, column in columns.items()} or None,
     )  # fmt: skip
     return sample, checked.dropped + int(np.count_nonzero(~kept))
-
-
-def _clustered(labels: npt.NDArray[Any], gaps: Mask, rows: npt.NDArray[np.intp], missing: Missing) -> Mask:
-    """Return which rows have a cluster label; refuse or drop the others."""
-    if missing == "error":
-        inside = np.zeros_like(gaps)
-        inside[rows] = True
-        reject_rows("clusters", "must not be missing", labels, gaps & inside, DROP_MISSING)
-    kept = ~gaps[rows]
-    if not kept.any():
-        got = f"got {pluralize(len(rows), 'row')}, all without"
-        raise InvalidInputError(sentence("clusters", "must have a row with a label", got))
-    return kept
-
-
-def _classes_beside(y_prob: Any) -> Any:
-    """Return several columns of a frame as a table, a column per class; anything else as it is."""
-    return np.column_stack([column.values for column in y_prob.values()]) if _is_table(y_prob) else y_prob
-
-
-def _classes_of(y_prob: Any) -> int:
-    """Return how many columns the predictions have; 1 where they are one column, or come in other forms."""
-    shape = () if y_prob is None else to_array(y_prob, "y_prob").shape
-    return shape[1] if len(shape) == 2 else 1
-
-
-def _is_table(y_prob: Any) -> bool:
-    return isinstance(y_prob, dict) and all(isinstance(column, NamedColumn) for column in y_prob.values())
 
 
 def _facts(sample: Sample, weights: str, seed: int) -> FitFacts:
@@ -407,30 +366,14 @@ def _split(sample: Sample) -> bool:
     return bool(levels.values[levels.rates > 0].min() > levels.values[levels.rates < 1].max())
 
 
-@dataclass(frozen=True, slots=True)
-class _Prevalence:
-    """The ratio of the odds of two base rates, if one was asked for."""
-
-    prevalence: float | None
-    ratio: float
-
-    @classmethod
-    def to(cls, prevalence: float | None, sample: Sample) -> _Prevalence:
-        if prevalence is None:
-            return cls(None, 1.0)
-        if isinstance(prevalence, bool) or not isinstance(prevalence, REAL) or not 0 < prevalence < 1:
-            raise InvalidInputError(sentence("prevalence", "must lie between 0 and 1", f"got {prevalence!r}"))
-        seen = sample.levels.base_rate
-        if not 0 < seen < 1:
-            raise InvalidInputError(sentence("prevalence", "needs both outcomes", f"got base rate {seen:g}"))
-        wanted = float(prevalence)
-        return cls(wanted, wanted / (1 - wanted) * (1 - seen) / seen)
-
-    def applied(self, fitted: Map) -> Map:
-        return fitted if self.prevalence is None else PrevalenceMap(fitted, self.ratio)
-
-    def details(self) -> Mapping[str, Any]:
-        return {} if self.prevalence is None else {"prevalence": self.prevalence}
+def _odds_ratio(prevalence: float, sample: Sample) -> float:
+    """Return the odds of the base rate asked for, divided by those of the records."""
+    if isinstance(prevalence, bool) or not isinstance(prevalence, REAL) or not 0 < prevalence < 1:
+        raise InvalidInputError(sentence("prevalence", "must lie between 0 and 1", f"got {prevalence!r}"))
+    seen, wanted = sample.levels.base_rate, float(prevalence)
+    if not 0 < seen < 1:
+        raise InvalidInputError(sentence("prevalence", "needs both outcomes", f"got base rate {seen:g}"))
+    return wanted / (1 - wanted) * (1 - seen) / seen
 
 
 MOST_BYTES = 2**30
@@ -459,7 +402,13 @@ def load_recalibration(path: str | Path) -> Recalibration:
     [0.5]
     """
     try:
-        return Recalibration.from_dict(_parsed(Path(path)))
+        file = Path(path)
+        if file.exists() and not file.is_file():
+            got = "got a folder, device or pipe"
+            raise UnreadableFileError(sentence("recalibration", "must be a file", got))
+        if file.stat().st_size > MOST_BYTES:
+            raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
+        return Recalibration.from_dict(parse_json(file.read_text(encoding="utf-8")))
     except OSError as error:
         reason = error.strerror or str(error)
     except CalibrantError as error:
@@ -468,15 +417,6 @@ def load_recalibration(path: str | Path) -> Recalibration:
         said = str(error)
         reason = said if said.startswith("got ") else "got a file that is not JSON"
     raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a recalibration", reason))
-
-
-def _parsed(path: Path) -> Any:
-    """Read JSON of a size that a map can have; NaN, infinities and repeated fields are refused."""
-    if path.exists() and not path.is_file():
-        raise UnreadableFileError(sentence("recalibration", "must be a file", "got a folder, device or pipe"))
-    if path.stat().st_size > MOST_BYTES:
-        raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
-    return parse_json(path.read_text(encoding="utf-8"))
 
 
 CANDIDATES: tuple[Family, ...] = ("temperature", "vector", "dirichlet")
@@ -558,7 +498,13 @@ def choose_classes(records: ClassRecords, seed: int, report: Report | None = Non
         losses[name] = paths[name].losses
     means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
     best = losses[min(means, key=lambda name: means[name])]
-    chosen = next(name for name in losses if _as_good(losses[name] - best, weights))
+    total = weights.sum()
+
+    def is_as_good(excess: Array) -> bool:
+        mean = float(weights @ excess / total)
+        return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))
+
+    chosen = next(name for name in losses if is_as_good(losses[name] - best))
     fitted = Fitted(IdentityMap())
     if chosen != "identity":
         options = {} if chosen == "temperature" else {"penalty": paths[chosen].penalty}
@@ -573,10 +519,3 @@ def _step(report: Report | None, done: int) -> Report | None:
     if report is None:
         return None
     return lambda share: report((done + share) / (len(CANDIDATES) + 1))
-
-
-def _as_good(excess: Array, weights: Array) -> bool:
-    """Return whether the mean excess is within one standard error of 0."""
-    total = weights.sum()
-    mean = float(weights @ excess / total)
-    return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))

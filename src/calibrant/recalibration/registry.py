@@ -87,7 +87,6 @@ class Method:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """Options by name, with their defaults."""
         collected: dict[str, Any] = {}
         for fit in (self.fit, self.fit_classes):
             if fit is not None:
@@ -104,23 +103,15 @@ def _keywords(fit: Fit) -> dict[str, Any]:
 def call_fit(
     method: Method, fit: Fit, records: Any, options: Mapping[str, Any], seed: int, report: Report | None
 ) -> Fitted:
-    """Call a fit with all of its options, and with `report` if it takes one."""
-    known = all_options(method, fit, options)
-    takes_report = "report" in inspect.signature(fit).parameters
-    return fit(records, seed=seed, **known, **({"report": report} if takes_report else {}))
-
-
-def all_options(method: Method, fit: Fit, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of a fit: as given, else by default; refuse unknown ones.
-
-    Numbers of numpy become plain ones, which the methods check.
-    """
+    """Call a fit with its options, numbers of numpy as plain ones, and with `report` if it takes one."""
     known = _keywords(fit)
     for name in options:
         if name not in known:
             raise reject_name(f"option of method {method.name!r}", name, sorted(known) or ["none"])
     plain = {name: item.item() if isinstance(item, np.generic) else item for name, item in options.items()}
-    return {**known, **plain}
+    if "report" in inspect.signature(fit).parameters:
+        plain["report"] = report
+    return fit(records, seed=seed, **{**known, **plain})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,31 +122,26 @@ class Candidate:
     options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
 
     def fit(self, sample: Sample, seed: int, report: Report | None = None) -> Fitted:
-        """Fit to a sample; `report` is called with the share of the work done, if the method is slow."""
         fit = self.method.fit
         if fit is None:
             raise InvalidInputError(
                 sentence(f"method {self.method.name!r}", "needs probabilities of several classes")
             )
-        check_sample(self.method, sample)
-        return call_fit(self.method, fit, sample, self.options, seed, report)
+        method, subject = self.method, f"method {self.method.name!r}"
+        if method.needs_covariates and not (isinstance(sample, RowSample) and sample.covariates):
+            hint = "pass covariates={name: column}"
+            raise InvalidInputError(sentence(subject, "needs covariates", "got none", hint))
+        if sample.n < method.smallest_n:
+            rule = f"needs {method.smallest_n} records"
+            raise TooFewRecordsError(sentence(subject, rule, f"got {sample.n}"))
+        if method.needs_both_outcomes and not sample.levels.both_outcomes:
+            got = f"got base rate {sample.levels.base_rate:g}"
+            hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
+            raise TooFewRecordsError(sentence(subject, "needs both outcomes", got, hint))
+        return call_fit(method, fit, sample, self.options, seed, report)
 
     @property
     def name(self) -> str:
         """How tables call it: the method, and the options that differ from its defaults."""
         extra = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
         return f"{self.method.name} ({extra})" if extra else self.method.name
-
-
-def check_sample(method: Method, sample: Sample) -> None:
-    """Refuse records that a method cannot use."""
-    if method.needs_covariates and not (isinstance(sample, RowSample) and sample.covariates):
-        hint = "pass covariates={name: column}"
-        raise InvalidInputError(sentence(f"method {method.name!r}", "needs covariates", "got none", hint))
-    if sample.n < method.smallest_n:
-        rule = f"needs {method.smallest_n} records"
-        raise TooFewRecordsError(sentence(f"method {method.name!r}", rule, f"got {sample.n}"))
-    if method.needs_both_outcomes and not sample.levels.both_outcomes:
-        got = f"got base rate {sample.levels.base_rate:g}"
-        hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
-        raise TooFewRecordsError(sentence(f"method {method.name!r}", "needs both outcomes", got, hint))

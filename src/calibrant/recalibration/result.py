@@ -68,7 +68,6 @@ class Recalibration:
 
     @property
     def _finding(self) -> str:
-        """Whether it helped, in a sentence; never computes the assessment."""
         if not self.is_assessed:
             return "Not assessed yet: `.assessment` tells whether it helps."
         found = self.assessment
@@ -304,7 +303,6 @@ class Recalibration:
             warnings.warn(text, RecalibrationWarning, stacklevel=3)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what a file would hold: not the records, but the assessment if it is known."""
         return type(self).from_dict, (self.to_dict(),)
 
     @classmethod
@@ -376,11 +374,9 @@ class MapBand:
 
     @property
     def approximate(self) -> tuple[str, ...]:
-        """The fields that hold only approximately."""
         return ("lower", "upper")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the limits, ready for JSON."""
         limits = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
         rough = list(self.approximate)
         return {**limits, "confidence": self.confidence, "approximate": rough, "how": self.how}

@@ -51,24 +51,19 @@ class Sample(Protocol):
     """What a method fits: levels, and a way to hold part of the records back."""
 
     @property
-    def levels(self) -> Levels:
-        """The records merged by prediction."""
+    def levels(self) -> Levels: ...
 
     @property
-    def n(self) -> int:
-        """How many records there are."""
+    def n(self) -> int: ...
 
     @property
-    def binary(self) -> bool:
-        """Whether every outcome is 0 or 1."""
+    def binary(self) -> bool: ...
 
     @property
-    def weighted(self) -> bool:
-        """Whether records weigh differently."""
+    def weighted(self) -> bool: ...
 
     @property
-    def why_not_splittable(self) -> str:
-        """An empty text if the records can be cut into folds, else the reason why not."""
+    def why_not_splittable(self) -> str: ...  # empty where the records can be cut into folds
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold); `stratified` folds have the same share of outcomes."""
@@ -90,20 +85,14 @@ class RowSample:
     rules: tuple[Rule, ...] = ()  # groups to repair that rules define
     binary: bool = True
     weighted: bool = False
+    why_not_splittable = ""
 
     @property
     def n(self) -> int:
-        """How many records there are."""
         return len(self.predictions)
-
-    @property
-    def why_not_splittable(self) -> str:
-        """An empty text: records can be dealt."""
-        return ""
 
     @cached_property
     def levels(self) -> Levels:
-        """The records merged by prediction."""
         return levels_of_sorted(self.predictions, self.outcomes, self.weights)
 
     def cached(self, key: str, make: Callable[[], T]) -> T:
@@ -154,7 +143,6 @@ class RowSample:
         return replace(rows, weights=np.ones(rows.n), weighted=False)
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
-        """Return pairs (all but one fold, that fold)."""
         fold = self.fold_of(folds, seed, stratified)
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
 
@@ -196,20 +184,14 @@ class CellSample:
     zeros: Ints
     binary = True
     weighted = False
+    why_not_splittable = ""
 
     @property
     def n(self) -> int:
-        """How many records there are."""
         return int(self.ones.sum() + self.zeros.sum())
-
-    @property
-    def why_not_splittable(self) -> str:
-        """An empty text: the records of a cell can be dealt."""
-        return ""
 
     @cached_property
     def levels(self) -> Levels:
-        """One level per cell that holds a record."""
         counts = self.ones + self.zeros
         held = counts > 0
         return Levels(
@@ -257,12 +239,10 @@ class LevelSample:
 
     @property
     def why_not_splittable(self) -> str:
-        """Why the records cannot be split."""
         what = "weighted records" if self.binary else "fractional outcomes"
         return f"{what} merged in a sketch cannot be cut into folds"
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
-        """Refuse."""
         hint = "name a method, or pass the rows"
         raise InvalidInputError(sentence("y_true", "must be single records", self.why_not_splittable, hint))
 
@@ -273,30 +253,22 @@ class ForecastSample:
 
     forecasts: Forecasts
     frequency: bool = False
+    why_not_splittable = ""
 
     @property
     def n(self) -> int:
-        """How many records there are."""
         return self.forecasts.n if self._repetitions is None else int(self._repetitions.sum())
 
     @property
     def binary(self) -> bool:
-        """Whether every outcome is 0 or 1."""
         return self.forecasts.binary
 
     @property
     def weighted(self) -> bool:
-        """Whether records weigh differently."""
         return self.forecasts.record_weights is not None and self._repetitions is None
-
-    @property
-    def why_not_splittable(self) -> str:
-        """An empty text: records can be dealt."""
-        return ""
 
     @cached_property
     def levels(self) -> Levels:
-        """The records merged by prediction."""
         return Levels.of(self.forecasts, frequency=self.frequency)
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
@@ -316,11 +288,13 @@ class ForecastSample:
 
     @cached_property
     def rows(self) -> RowSample:
-        """The single records."""
         f = self.forecasts
         values = np.repeat(f.values, f.counts)
         weights = np.ones(f.n) if f.record_weights is None else f.record_weights
-        outcomes = _record_outcomes(f)
+        outcomes = f.record_outcomes
+        if outcomes is None:  # ascending within a level
+            first_one = np.cumsum(f.counts) - np.rint(f.outcomes * f.n).astype(np.int64)
+            outcomes = (np.arange(f.n) >= np.repeat(first_one, f.counts)).astype(np.float64)
         if f.record_outcomes is not None or f.record_weights is not None:
             order = np.lexsort((weights, outcomes, values))
             values, outcomes, weights = values[order], outcomes[order], weights[order]
@@ -341,7 +315,10 @@ def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
         return counted
     if forecasts.cells is None:
         return ForecastSample(forecasts, frequency)
-    if forecasts.binary and _unweighted(forecasts):
+    counts = forecasts.weights * forecasts.n  # of a sketch, where every record weighs the same
+    spread = forecasts.squared_weights.sum() * forecasts.n
+    alike = np.allclose(counts, forecasts.counts, rtol=1e-12, atol=0.0) and np.isclose(spread, 1.0, rtol=1e-9)
+    if forecasts.binary and alike:
         return counted_cells(forecasts)
     return LevelSample(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
 
@@ -380,22 +357,6 @@ def repetitions(weights: Array) -> Ints | None:
     if weights.sum() > MOST_REPEATED or not _whole(weights):
         return None
     return np.rint(weights).astype(np.int64)
-
-
-def _unweighted(forecasts: Forecasts) -> bool:
-    """Return whether every record of a sketch weighs the same: then weights are counts."""
-    return bool(
-        np.allclose(forecasts.weights * forecasts.n, forecasts.counts, rtol=1e-12, atol=0.0)
-    ) and bool(np.isclose(forecasts.squared_weights.sum() * forecasts.n, 1.0, rtol=1e-9))
-
-
-def _record_outcomes(forecasts: Forecasts) -> Array:
-    """Return the outcome of each record, ascending within a level."""
-    if forecasts.record_outcomes is not None:
-        return forecasts.record_outcomes
-    ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-    first_one = np.cumsum(forecasts.counts) - ones
-    return (np.arange(forecasts.n) >= np.repeat(first_one, forecasts.counts)).astype(np.float64)
 
 
 def rows_of(
@@ -451,21 +412,17 @@ class ClassRecords:
 
     @property
     def n(self) -> int:
-        """How many records there are."""
         return len(self.labels)
 
     @property
     def classes(self) -> int:
-        """How many columns there are."""
         return int(self.table.shape[1])
 
     def where(self, chosen: npt.NDArray[Any]) -> ClassRecords:
-        """Return some of the records."""
         table, labels, weights = (part[chosen] for part in (self.table, self.labels, self.weights))
         return replace(self, table=table, labels=labels, weights=weights)
 
     def expanded(self) -> ClassRecords:
-        """Return a row for every record that weights of frequency count, where they are few enough."""
         times = repetitions(self.weights)
         if times is None:
             return self
@@ -473,7 +430,6 @@ class ClassRecords:
         return replace(rows, weights=np.ones(rows.n))
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[ClassRecords, ClassRecords]]:
-        """Return pairs (all but one fold, that fold), by default with equal shares of classes."""
         if self.n < folds:
             raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
         draws = np.random.default_rng(seed).random(self.n)
@@ -487,7 +443,6 @@ class ClassRecords:
         return self.log_losses(table, SAFE)
 
     def log_losses(self, table: Array, clip: float = CLIP) -> Array:
-        """Return the log loss of each record under other probabilities."""
         chosen = table[np.arange(self.n), self.labels]
         return np.asarray(-np.log(np.clip(chosen, clip, 1.0)))
 
@@ -584,7 +539,6 @@ def _complete(
     names: InputNames,
     columns: ClassColumns,
 ) -> Mask:
-    """Return the rows without a gap, or refuse those with one."""
     empty = np.isnan(table)
     checked = {
         names.outcome: (labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)),

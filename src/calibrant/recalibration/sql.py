@@ -108,32 +108,25 @@ class SqlAlgebra:
     """The functions of maps, in SQL."""
 
     def log(self, x: Sql) -> Sql:
-        """Return the natural logarithm."""
         return Sql(f"LN({x.text})")
 
     def exp(self, x: Sql) -> Sql:
-        """Return e to the power x."""
         return Sql(f"EXP({x.text})")
 
     def clip(self, x: Sql, low: float, high: float) -> Sql:
-        """Return x held within [low, high]."""
         return Sql(f"LEAST(GREATEST({x.text}, {sql_number(low)}), {sql_number(high)})")
 
     def greatest(self, columns: Sequence[Sql]) -> Sql:
-        """Return the largest of several columns."""
         texts = [column.text for column in columns]
         return Sql(f"GREATEST({', '.join(texts)})" if len(texts) > 1 else texts[0])
 
     def when(self, condition: Sql, then: Sql, otherwise: Sql) -> Sql:
-        """Return one of two expressions."""
         return Sql(f"CASE WHEN {condition.text} THEN {then.text} ELSE {otherwise.text} END")
 
     def number(self, value: float) -> Sql:
-        """Return a constant."""
         return Sql(sql_number(value))
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
-        """Return a balanced tree of choices."""
         tree: Sql = choice_tree(self, p, cuts, tables, formula)
         return tree
 
@@ -173,7 +166,6 @@ def _array(numbers: Iterable[float]) -> str:
 
 
 def find_dialect(name: str) -> SqlDialect:
-    """Return a dialect by name."""
     if name not in DIALECTS:
         raise reject_name("dialect", str(name), list(DIALECTS))
     return DIALECTS[name]

@@ -27,7 +27,6 @@ from calibrant.recalibration.maps.base import (
 from calibrant.recalibration.maps.classes import ClassMap, OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.groups import AugmentMap, BoostMap, HierarchicalMap, PatchMap, RulePatchMap
 from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap, StepMap
-from calibrant.recalibration.samples import Sample
 
 if TYPE_CHECKING:
     from calibrant.recalibration.result import Recalibration
@@ -64,7 +63,10 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
     knots = fitted.knots
     facts = asdict(fitted.fit)
     if fitted.sample is not None:
-        facts["data"] = _hash(fitted.sample)
+        levels, digest = fitted.sample.levels, hashlib.blake2b(digest_size=16)
+        for column in (levels.values, levels.rates, levels.weights):
+            digest.update(column.tobytes())
+        facts["data"] = digest.hexdigest()
     assessment = fitted.assessment if fitted.is_assessed else None
     why_not = fitted.why_not_assessed if fitted.is_assessed else NOT_YET
     stored = {
@@ -85,16 +87,7 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
     return {**stored, CHECKSUM: checksum_of(stored)}
 
 
-def _hash(sample: Sample) -> str:
-    levels = sample.levels
-    digest = hashlib.blake2b(digest_size=16)
-    for column in (levels.values, levels.rates, levels.weights):
-        digest.update(column.tobytes())
-    return digest.hexdigest()
-
-
 def _plain(item: Any) -> Any:
-    """Return options and details as JSON can hold them."""
     if isinstance(item, Mapping):
         return {str(key): _plain(value) for key, value in item.items()}
     if isinstance(item, (list, tuple)):
@@ -107,7 +100,6 @@ def _plain(item: Any) -> Any:
 
 
 def save_recalibration(fitted: Recalibration, path: Path) -> None:
-    """Write the file whole or not at all."""
     text = json.dumps(as_dict(fitted), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     atomic_write(path, text)
 
@@ -183,7 +175,6 @@ def _check_columns(fitted: Map, columns: int | None) -> None:
 
 
 def _class_names(names: Any, columns: int | None) -> tuple[str, ...]:
-    """Read the names of the columns, none in older files."""
     distinct = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not distinct or len(names) not in (0, columns) or len(set(names)) < len(names):
         raise refused("classes", "must be different texts, one for each column", names)
@@ -191,7 +182,6 @@ def _class_names(names: Any, columns: int | None) -> tuple[str, ...]:
 
 
 def _fit_facts(fields: Mapping[str, Any]) -> FitFacts:
-    """Read what a map was fitted to, field by field."""
     rates = {name: stored_number(fields, name, 0.0, 1.0) for name in ("base_rate", "low", "high")}
     if rates["low"] > rates["high"]:
         raise refused("low", "must not lie above high", rates["low"])

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.findings import Findings, compute_findings, details, more_groups
-from calibrant.evaluation.tables import first_table, footnotes, leading_groups
-from calibrant.evaluation.verdict import disagreement_note
+from calibrant.evaluation.findings import Findings, facts, more_groups, notes
+from calibrant.evaluation.rows import (
+    LOCATION_MEASURE,
+    SIZE_MEASURE,
+    NullReference,
+    ResultRow,
+    measure_rows,
+    select_measures,
+)
+from calibrant.evaluation.tables import WHOLE, first_table, leading_groups
+from calibrant.evaluation.verdict import verdict
 from calibrant.files import atomic_write, check_target
+from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.frames import resolve_inputs
+from calibrant.frames import Inputs, frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
+from calibrant.inputs import confidence_or_none
 from calibrant.metrics.calling import as_forecasts
-from calibrant.records import Missing
+from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.records import Missing, Records, check_records, warn_if_swapped
 from calibrant.results import html_paragraphs
 
 if TYPE_CHECKING:
+    from calibrant.groups.audit_result import Audit
     from calibrant.report.charts.reliability import CurveName, ScaleName
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -39,14 +54,12 @@ class Evaluation(Findings):
         return charts(self, propose(self.forecasts, seed=self.seed), group_differences(self))
 
     def _repr_html_(self) -> str:
-        verdict = self.verdict
-        shown = html_paragraphs(verdict.what, verdict.whom)
+        shown = html_paragraphs(self.verdict.what, self.verdict.whom)
         shown += first_table(self.rows, self.confidence).as_html()
         if self.audit is not None:
             shown += group_table(leading_groups(self.audit)).as_html()
             shown += html_paragraphs(more_groups(self))
-        notes = (*footnotes(self.rows), disagreement_note(verdict, self.rows), *details(self))
-        return shown + html_paragraphs(f"Next: {verdict.next_step}", " ".join(filter(None, notes)))
+        return shown + html_paragraphs(f"Next: {self.verdict.next_step}", " ".join(notes(self)))
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
@@ -126,27 +139,107 @@ def evaluate(
     if isinstance(y_prob, Mapping) and outcome is None:
         rule, hint = "must be one column of predictions", "compare(y_true, predictions) takes several models"
         raise InvalidInputError(sentence("y_prob", rule, f"got {pluralize(len(y_prob), 'column')}", hint))
-    return compute_findings(
-        Evaluation,
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        clusters=clusters,
-        groups=groups,
-        ids=ids,
-        measures=measures,
-        confidence=confidence,
-        draws=draws,
-        seed=seed,
-        missing=missing,
-        pos_label=pos_label,
-        outcome=outcome,
-        prediction=prediction,
-        weight=weight,
+    sketch, asked = None, groups
+    if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
+        sketch, y_true, groups = y_true, y_true.forecasts(), None
+    given = resolve_inputs(
+        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups,
+        ids=ids, clusters=clusters,
+    )  # fmt: skip
+    groups = given.extra["groups"]
+    points = frame_columns(given.extra["ids"], [ids])[0] if outcome and isinstance(ids, str) else ids
+    forecasts = _forecasts(given, missing, pos_label)
+    if given.extra["clusters"] is not None:
+        forecasts = forecasts.with_clusters(given.extra["clusters"], missing)
+    checked_draws(draws)
+    confidence_or_none("confidence", confidence)
+    seed = recorded_seed(seed)
+    wanted = select_measures(measures)
+    if not wanted:
+        raise InvalidInputError(sentence("measures", "must name a measure or more", "got none"))
+    null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
+    every = {row.name: row for row in (*wanted, *select_measures([SIZE_MEASURE, LOCATION_MEASURE]))}
+    steps, taken = 2 * len(every) + 2, itertools.count(1)
+
+    def done(result: T) -> T:
+        if progress is not None:
+            progress(next(taken) / steps)
+        return result
+
+    rows = {row.about.name: done(null.judged(row)) for row in measure_rows(forecasts, every.values(), done)}
+    audited = done(_audited(forecasts, sketch, groups if sketch is None else asked, rows, draws, seed))
+    found = Evaluation(
         title=title,
         subtitle=subtitle,
-        progress=progress,
+        forecasts=forecasts,
+        verdict=verdict(rows, null, audited),
+        facts=facts(forecasts),
+        rows=tuple(rows[about.name] for about in wanted),
+        measured={name: row.measurement for name, row in rows.items() if row.measurement is not None},
+        null=done(null.sample(rows[SIZE_MEASURE])),
+        audit=audited,
+        ids=points,
+        confidence=confidence,
+        draws=draws,
+        cells=null.cells,
+        seed=seed,
+        groups=groups,
+        columns=_recorded(outcome, prediction, weight, asked, ids, missing, pos_label),
     )
+    if points is not None:
+        _ = found.distances  # ids that are wrong are refused at once
+    return found
+
+
+def _forecasts(given: Inputs, missing: Missing, pos_label: Any) -> Forecasts:
+    """Check the rows once; where groups will cut them, put them in order once too."""
+    y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
+    if isinstance(y_true, Forecasts) or y_prob is None or given.extra["groups"] is None:
+        return as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
+    checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
+    return Forecasts.of_records(Records.of(checked))
+
+
+def _audited(
+    forecasts: Forecasts, sketch: Any, groups: Any, rows: Mapping[str, ResultRow], draws: int, seed: int
+) -> Audit | None:
+    """Audit the groups that were named, or those that a sketch was made by.
+
+    Everyone gets the interval of the row that measures the same difference.
+    """
+    made_by = sketch is not None and sketch.by and forecasts.binary
+    if groups is None and not made_by:
+        return None
+    from calibrant.groups.audit import audit
+
+    data, plain = (forecasts, forecasts.binary) if sketch is None else (sketch, True)
+    found = audit(data, groups=groups, draws=draws, seed=seed, variant="plain" if plain else "real")
+    whole = rows.get(WHOLE)
+    if whole is None or whole.low is None or whole.high is None:
+        return found
+    everyone = replace(found.everyone, interval=(whole.low, whole.high))
+    return replace(found, groups=tuple(everyone if g is found.everyone else g for g in found.groups))
+
+
+def _recorded(
+    outcome: str | None, prediction: str | None, weight: str | None, groups: Any, ids: Any, missing: Missing,
+    pos_label: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the names of the columns of a frame, and how they were read; nothing for arrays."""
+    if outcome is None:
+        return {}
+    names = [groups] if isinstance(groups, str) else groups
+    by_name = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return {
+        "outcome": outcome,
+        "prediction": prediction,
+        "weight": weight,
+        "groups": list(names) if by_name else None,
+        "ids": ids if isinstance(ids, str) else None,
+        "missing": missing,
+        "pos_label": pos_label if isinstance(pos_label, str | int | float) else None,
+    }
 
 
 def reliability_diagram(

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.formatting import format_value, pluralize, pvalue_phrase
-from calibrant.groups.audit_result import AUDITED, EACH_BY_ITSELF, LEVEL, Z_MEANS, Audit, power_note
+from calibrant.groups.audit_result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit, power_note
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.search import Search
+from calibrant.inference.pvalues import LEVEL
 from calibrant.online.base import Run
 from calibrant.report.charts.groups import carriers, forest, giveaways, group_curves
 from calibrant.report.charts.online import (
@@ -28,8 +29,9 @@ MOST = 500  # groups in the table
 
 def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -> str:
     """Return one HTML file about an audit, and about the search that confirmed it if there was one."""
-    rejected = audited.pvalue is not None and audited.pvalue <= LEVEL
-    tone = "unknown" if audited.pvalue is None else "bad" if rejected else "good"
+    rejected = bool(audited.significant())
+    open_ = audited.pvalue is None or bool(audited.undecided)
+    tone = "bad" if rejected else "unknown" if open_ else "good"
     numbers = audited.to_dict()
     if confirmed is not None:
         numbers["search"] = confirmed.to_dict()
@@ -52,6 +54,8 @@ def _audit_verdict(audited: Audit, rejected: bool) -> PageVerdict:
     if audited.pvalue is None:
         return PageVerdict("Not tested.", "No data sets were simulated.", "Simulate data sets to test.")
     shown = pvalue_phrase(audited.pvalue, audited.draws)
+    if not rejected and audited.undecided:
+        return PageVerdict("Undecided.", audited.verdict, "Audit again with more draws, or on more records.")
     if not rejected:
         expected = f"The worst gap found here is to be expected among this many groups ({shown})."
         sentence = f"{expected} {power_note(audited)}"

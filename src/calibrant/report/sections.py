@@ -96,7 +96,8 @@ def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
         reason = f"Not tried: {repaired.rstrip('.')}."
         return [Section("whom-after", title, (reason,), folded=True, half=True)]
     tried, total = f"{repaired.tried_on:,}", f"{repaired.of:,}"
-    records = f"a random sample of {tried} of the {total} records" if repaired.sampled else f"{total} records"
+    sampled = repaired.tried_on < repaired.of
+    records = f"a random sample of {tried} of the {total} records" if sampled else f"{total} records"
     text = (
         f"A shift of {', '.join(repaired.columns) or 'the groups'} on the logit scale, cross-fitted on "
         f"{records}. Fixed: wrong before, within chance after. Better: closer to the truth. Worse: farther "
@@ -185,7 +186,7 @@ def _cost(evaluation: Findings) -> str:
     if 1000 * loss < NEGLIGIBLE_LOSS:
         return "Decisions at a threshold lose nothing measurable by trusting the predictions."
     noise = cost_by_chance(evaluation.forecasts, evaluation.seed)
-    by_chance = "" if noise is None else f" (chance alone: about {format_value(1000 * noise.threshold, 2)})"
+    by_chance = "" if noise is None else f" (chance alone: about {format_value(1000 * noise, 2)})"
     return (
         f"Acting above {format_value(threshold, 2)} loses most by trusting these predictions instead of "
         f"repaired ones: {format_value(1000 * loss, 2)} outcomes per 1,000 decisions{by_chance}."

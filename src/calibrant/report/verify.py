@@ -158,7 +158,7 @@ def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) ->
         frame,
         **{name: columns.get(name) for name in ("outcome", "prediction", "weight", "groups", "ids")},
         missing=columns.get("missing", "error"),
-        pos_label=columns.get("pos_label"),
+        pos_label=None if frame is not data else columns.get("pos_label"),  # of a file they are read as 0, 1
         measures=names,
         confidence=options.get("confidence", 0.95),
         draws=options.get("draws", 199),
@@ -170,11 +170,20 @@ def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) ->
 
 
 def _columns(files: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
-    from calibrant.io.read import read_table
+    from calibrant.io.read import outcome_labels, read_table
+    from calibrant.io.sources import default_notation
 
     numbers = [columns[name] for name in ("outcome", "prediction", "weight") if columns.get(name)]
     labels = [*(columns.get("groups") or ()), *([columns["ids"]] if columns.get("ids") else [])]
-    read, categories = read_table(files if isinstance(files, tuple) else str(files), numbers, labels)
+    names = files if isinstance(files, tuple) else str(files)
+    notation = default_notation.get()  # which --pos-label and --scale of the command line have set
+    if columns.get("pos_label") is not None and notation.labels is None:
+        pair = outcome_labels(names, columns["outcome"], str(columns["pos_label"]))
+        notation = replace(notation, labels=pair)
+    if columns.get("scale") and not notation.scaled:
+        low, high = columns["scale"]
+        notation = replace(notation, scale=(low, high), scaled=(columns["prediction"],))
+    read, categories = read_table(names, numbers, labels, notation)
     return {**read, **categories}
 
 

@@ -70,8 +70,6 @@ def refuse_many_groups(count: int, names: Sequence[str], max_groups: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of a frame to read."""
-
     outcome: str
     prediction: str
     weight: str | None = None
@@ -79,7 +77,6 @@ class Columns:
 
     @property
     def wanted(self) -> list[str]:
-        """All names, in order."""
         return [self.outcome, self.prediction, *([self.weight] if self.weight else []), *self.by]
 
 
@@ -98,7 +95,6 @@ def as_frame(data: Any, columns: Columns) -> Any:
 
 
 def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
-    """Sum a frame of any engine into cells."""
     readers: list[Reader] | None = None
     if type(frame).__name__ == "DuckDBPyRelation":
         frame, readers = _labelled(frame, columns)
@@ -106,7 +102,6 @@ def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
 
 
 def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
-    """Return arrays as a frame of the first library that is there."""
     import narwhals as nw
 
     outcome, prediction, *others = columns.wanted
@@ -261,7 +256,6 @@ def _opened(frame: Any, columns: Columns) -> Any:
 
 
 def _holds_lists(table: Any, name: str, dtype: Any) -> bool:
-    """Return whether a column of Python objects holds lists, which no engine can group by."""
     import narwhals as nw
 
     if dtype != nw.Object or not isinstance(table, nw.DataFrame):

@@ -41,7 +41,6 @@ REJECTS = (
 
 
 def check_cells(cells: int) -> int:
-    """Return the number of cells, refusing what is not a whole number of them."""
     if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or not 1 <= cells <= MAX_CELLS:
         rule = f"must be a whole number from 1 to {MAX_CELLS:,}"
         raise InvalidInputError(sentence("cells", rule, f"got {cells!r}"))
@@ -54,7 +53,6 @@ def codes_in_a_group(cells: int) -> int:
 
 
 def reject_code(cells: int, reason: str) -> int:
-    """Return the code under which rows rejected for this reason are counted."""
     return cells + 2 + REJECTS.index(reason)
 
 
@@ -74,7 +72,6 @@ class CellTable:
     high: Array
 
     def __getitem__(self, chosen: Any) -> CellTable:
-        """Return some of the cells."""
         return CellTable(
             self.keys[chosen],
             self.counts[chosen],
@@ -92,7 +89,6 @@ class CellTable:
 
 
 def rejected_rows(table: CellTable, cells: int) -> dict[str, int]:
-    """Return how many rows were rejected, by reason."""
     codes = table.keys % codes_in_a_group(cells) - (cells + 2)
     totals = np.zeros(len(REJECTS), dtype=np.int64)
     np.add.at(totals, codes[codes >= 0], table.counts[codes >= 0])
@@ -122,7 +118,6 @@ def merged_tables(tables: Sequence[CellTable]) -> CellTable:
 
 
 def tabulated(y: Array, v: Array, w: Array | None, cells: int) -> CellTable:
-    """Sum checked records into cells."""
     codes = cell_codes(v, cells)
     if len(codes) > cells:  # long data touches most cells: no need to sort it
         keys, place = np.arange(cells + 2), codes
@@ -162,7 +157,6 @@ def check_squares(weights: Array, squares: Array, groups: Whole | None = None) -
 
 
 def empty_table() -> CellTable:
-    """Return the table of a sketch that has seen nothing."""
     whole = np.zeros(0, dtype=np.int64)
     return CellTable(whole, whole, np.zeros((len(SUMS), 0)), np.zeros(0), np.zeros(0))
 
@@ -205,7 +199,6 @@ class DenseCells:
         self.table: Array = np.zeros((0, TABLE_COLUMNS))
 
     def make_room(self, groups: int) -> None:
-        """Make the table large enough for that number of groups."""
         wanted = groups * self.size
         if wanted > max(MAX_DENSE_CELLS, self.size):
             raise TooManyGroupsError
@@ -215,7 +208,6 @@ class DenseCells:
             self.table = np.concatenate([self.table, new])
 
     def add(self, v: Array, y: Array, group: npt.NDArray[np.int32]) -> None:
-        """Add rows, whose groups fit in the table."""
         add_rows(v, y, group, self.cells, self.size, self.reasons, self.table)
 
     def occupied(self) -> CellTable:

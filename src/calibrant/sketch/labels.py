@@ -66,7 +66,6 @@ def _nanoseconds(item: Any, kind: str) -> int:
 
 
 def int_if_whole(value: float) -> int | float:
-    """Return a number without a fraction as an int."""
     return int(value) if value.is_integer() else value
 
 
@@ -99,7 +98,6 @@ def date_if_midnight(text: str) -> str:
 
 
 def duration(nanoseconds: int) -> str:
-    """Return the text of a span of time, in seconds."""
     seconds, rest = divmod(abs(nanoseconds), SECOND)
     sign = "-" if nanoseconds < 0 else ""
     return f"{sign}{seconds}" + (f".{rest:09d}".rstrip("0") if rest else "") + " s"
@@ -121,7 +119,6 @@ def _time_label(item: Any) -> str:
 
 
 def time_text(text: str) -> str:
-    """Leave out the zeros at the end of a fraction of a second."""
     return re.sub(r"(\.\d*?)0+$", r"\1", text).rstrip(".") if "." in text else text
 
 
@@ -143,7 +140,6 @@ def cell_label(text: str) -> Any:
 
 
 def label_sql(column: SourceColumn) -> str:
-    """Return the SQL of a label as `label_reader` expects it."""
     refuse_nested(column)
     kind, cell = column.kind, column.sql
     if kind == "TEXT":
@@ -183,12 +179,8 @@ def label_family(kind: str) -> str:
         return kind
     if kind == "TIMESTAMP WITH TIME ZONE":
         return "instant"
-    for start, family in (
-        ("DATE", "moment"),
-        ("TIMESTAMP", "moment"),
-        ("TIME", "time"),
-        ("DECIMAL", "exact"),
-    ):
+    families = {"DATE": "moment", "TIMESTAMP": "moment", "TIME": "time", "DECIMAL": "exact"}
+    for start, family in families.items():
         if kind.startswith(start):
             return family
     if kind.startswith(("ENUM", "UUID")):
@@ -198,13 +190,12 @@ def label_family(kind: str) -> str:
 
 def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:
     """Return labels in an order that does not depend on the engine: by type, then by value."""
-    return tuple(
-        sorted(labels, key=lambda label: [(_rank(item), 0 if item is None else item) for item in label])
-    )
 
+    def place(item: Any) -> tuple[str, Any]:
+        kind = "number" if isinstance(item, (int, float)) else type(item).__name__
+        return kind, 0 if item is None else item
 
-def _rank(item: Any) -> str:
-    return "number" if isinstance(item, (int, float)) else type(item).__name__
+    return tuple(sorted(labels, key=lambda label: [place(item) for item in label]))
 
 
 def refuse_truth_beside_numbers(subject: str, items: Iterable[Any]) -> None:

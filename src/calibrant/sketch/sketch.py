@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -45,7 +45,6 @@ from calibrant.sketch.stream import aggregate_file
 
 
 def as_names(by: str | list[str] | None) -> tuple[str, ...]:
-    """Return the columns of groups as a tuple."""
     names = () if by is None else (by,) if isinstance(by, str) else by
     listed = isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
     if not listed or len(set(names)) < len(names):
@@ -54,7 +53,6 @@ def as_names(by: str | list[str] | None) -> tuple[str, ...]:
 
 
 def check_choice(**choices: str) -> None:
-    """Refuse what is neither "error" nor "drop"."""
     for name, choice in choices.items():
         if choice not in ("error", "drop"):
             raise reject_name(name, choice, ["error", "drop"])
@@ -64,7 +62,6 @@ KEPT = 10_000  # the latest parts; as many days are 27 years
 
 
 def merged_cells(found: Sequence[Aggregated], cells: int) -> Aggregated:
-    """Return the sums of all tables in each cell of each group."""
     known = [label for part in found for label in part.labels]
     refuse_lookalikes(known)
     labels = ordered_labels(set(known))
@@ -77,12 +74,6 @@ def merged_cells(found: Sequence[Aggregated], cells: int) -> Aggregated:
         t = part.table
         tables.append(CellTable(moved[old] * size + code, t.counts, t.sums, t.low, t.high))
     return Aggregated(labels, merged_tables(tables))
-
-
-def merged_parts(parts: Iterable[str]) -> tuple[str, ...]:
-    """Return each part once, where it came last, and no more than are kept."""
-    latest_first = dict.fromkeys(reversed(list(parts)))
-    return tuple(reversed(list(latest_first)[:KEPT]))
 
 
 PART = 16  # characters of a content id that tell parts apart
@@ -263,18 +254,15 @@ class Sketch:
     @property
     def groups(self) -> Mapping[Any, Sketch]:
         """A sketch of each group; the key is the value of the `by` column, or a tuple of several."""
-        return MappingProxyType(dict(self._each_group()))
-
-    def _each_group(self) -> Iterator[tuple[Any, Sketch]]:
-        if not self._by:
-            return
+        found: dict[Any, Sketch] = {}
         size = codes_in_a_group(self._cells)
         ends = np.searchsorted(self._table.keys, np.arange(len(self._labels) + 1) * size)
-        for number, label in enumerate(self._labels):
+        for number, label in enumerate(self._labels if self._by else ()):
             part = self._table[ends[number] : ends[number + 1]]
             alone = Sketch(self._cells)
             alone._table = part.renamed(part.keys - number * size)
-            yield (label[0] if len(label) == 1 else label), alone
+            found[label[0] if len(label) == 1 else label] = alone
+        return MappingProxyType(found)
 
     def _whole(self) -> CellTable:
         """Return the cells of all groups together, without the rejects."""
@@ -375,7 +363,6 @@ class Sketch:
         return self._parts
 
     def as_part(self) -> tuple[str, ...]:
-        """Return the one part that this sketch is, none if it holds no record."""
         return (self.content_id[:PART],) if self.n else ()
 
     def to_bytes(self) -> bytes:
@@ -422,7 +409,9 @@ def merge(*sketches: Sketch) -> Sketch:
     made = Sketch.from_table(
         first.cells, first.by, merged_cells([sketch.found for sketch in sketches], first.cells)
     )
-    made._parts = merged_parts(part for sketch in sketches for part in sketch.parts or sketch.as_part())
+    parts = [part for sketch in sketches for part in sketch.parts or sketch.as_part()]
+    latest_first = list(dict.fromkeys(reversed(parts)))  # each once, where it came last
+    made._parts = tuple(reversed(latest_first[:KEPT]))
     return made
 
 

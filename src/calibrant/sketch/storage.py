@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import re
 import zipfile
 import zlib
@@ -27,7 +26,6 @@ SLACK = 1e-6  # relative: sums are taken in any order
 
 
 def not_a_sketch(given: str) -> UnreadableFileError:
-    """Build the error for a file that calibrant did not write."""
     return UnreadableFileError(sentence("sketch", "must be as calibrant writes it", given))
 
 
@@ -36,20 +34,14 @@ def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> No
     if not all(isinstance(name, str) for name in by) or len(set(by)) != len(by):
         raise not_a_sketch("got columns of groups that are not distinct names")
     for label in labels:
-        if len(label) != len(by) or not all(_is_label(item) for item in label):
+        known = all(item is None or (isinstance(item, (str, int, float)) and item == item) for item in label)
+        if len(label) != len(by) or not known:
             raise not_a_sketch(f"got the label {label!r}")
     if len(set(labels)) != len(labels) or (not by and labels != ((),)):
         raise not_a_sketch("got labels twice")
 
 
-def _is_label(item: Any) -> bool:
-    if isinstance(item, float):
-        return not math.isnan(item)
-    return item is None or isinstance(item, (str, int))
-
-
 def check_places(group: Whole, cell: Whole, groups: int, cells: int) -> None:
-    """Refuse cells and groups that do not exist."""
     if len(group) != len(cell) or np.any((group < 0) | (group >= groups)):
         raise not_a_sketch("got a group that does not exist")
     if np.any((cell < 0) | (cell >= codes_in_a_group(cells))):
@@ -57,7 +49,6 @@ def check_places(group: Whole, cell: Whole, groups: int, cells: int) -> None:
 
 
 def check_table(table: CellTable, cells: int) -> None:
-    """Refuse counts, sums and ranges that no records have."""
     if {len(table.counts), table.sums.shape[1], len(table.low), len(table.high)} != {len(table.keys)}:
         raise not_a_sketch("got columns of different lengths")
     if np.any(np.diff(table.keys) <= 0):
@@ -127,7 +118,6 @@ class Stored:
 
 
 def save_sketch(sketch: Stored, path: Path) -> None:
-    """Write to a temporary file next to `path`, then rename it: a reader sees all or nothing."""
     with atomic_path(path) as part:
         if path.suffix == ".parquet":
             _write_parquet(sketch, part)
@@ -153,7 +143,6 @@ def load(path: Path) -> Stored:
 
 
 def to_bytes(sketch: Stored) -> bytes:
-    """Return a zip of numpy arrays and a JSON header."""
     buffer = io.BytesIO()
     columns = _columns(sketch)
     header = np.frombuffer(_header(sketch, columns).encode(), dtype=np.uint8)
@@ -163,7 +152,6 @@ def to_bytes(sketch: Stored) -> bytes:
 
 
 def from_bytes(data: bytes) -> Stored:
-    """Read what `to_bytes` wrote; anything else is refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as stored:
             entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
@@ -193,7 +181,6 @@ def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
 
 
 def to_arrow(sketch: Stored) -> Any:
-    """Return a pyarrow table with the header in its metadata."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -204,7 +191,6 @@ def to_arrow(sketch: Stored) -> Any:
 
 
 def from_arrow(table: Any) -> Stored:
-    """Read what `to_arrow` made."""
     header = (table.schema.metadata or {}).get(HEADER.encode())
     if header is None:
         raise not_a_sketch("got a table without its header")
@@ -273,7 +259,6 @@ def _footer(name: str) -> str:
 
 
 def is_stored_sketch(path: Path) -> bool:
-    """Return whether a Parquet file is a sketch: it has a sketch's header."""
     import duckdb
 
     try:

@@ -171,7 +171,6 @@ def streamed_cells(
 
 
 def _labelled(table: CellTable, seen: list[Any], cells: int, readers: list[Reader]) -> Aggregated:
-    """Read the labels of the groups, and number the cells by the order of the labels."""
     raw = [[values[k] for values in seen] for k in range(len(readers))]
     labels, numbers = numbered(raw, len(seen), readers)
     group, code = np.divmod(table.keys, codes_in_a_group(cells))
@@ -191,7 +190,6 @@ def aggregate_file(
     notation: Notation | None = None,
     max_groups: int = MAX_GROUPS,
 ) -> Aggregated:
-    """Sum files into cells, in one pass and bounded memory."""
     refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
     used, inside = notation or default_notation.get(), _inside(columns)
 
@@ -251,7 +249,6 @@ def _rows(part: Source, columns: Columns, notation: Notation) -> str:
 
 
 def _reader(parts: Sequence[Source], name: str) -> Reader:
-    """Return how the labels of a column are read; files that give it types of another family are refused."""
     kinds = [part.columns[name].kind for part in parts]
     families = {label_family(kind) for kind in kinds}
     if len(families) > 1:

@@ -50,7 +50,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     response : {"auto", "predict_proba", "decision_function"}
         What is recalibrated; auto takes the decision function, as logits, where there is one.
     options : mapping, optional
-        Options of the method.
+        Options of the method; {"weights": "frequency"} makes a row of weight 2 count as two rows.
     random_state : int, optional
         Seed of the folds of auto.
 
@@ -140,7 +140,6 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         return np.concatenate(parts), y[order], weight
 
     def _response(self, fitted: Any, X: Any) -> Any:
-        """Return probabilities, one column per class."""
         if self.response not in ("auto", "predict_proba", "decision_function"):
             got = f"got {self.response!r}"
             raise ValueError(f"response must be auto, predict_proba or decision_function; {got}")
@@ -202,7 +201,6 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         return router
 
     def __sklearn_tags__(self) -> Any:
-        """Take the kinds of input that the classifier takes."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self._base())
         tags.input_tags.sparse = inner.input_tags.sparse
@@ -215,7 +213,6 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
 
 def _routed(owner: Recalibrated, sample_weight: Any, params: dict[str, Any]) -> Any:
-    """Return the parameters of the estimator's fit and of the splitter's split."""
     from sklearn import get_config
     from sklearn.utils import Bunch
     from sklearn.utils.validation import has_fit_parameter
@@ -312,7 +309,6 @@ class Recalibrator(TransformerMixin, RegressorMixin, BaseEstimator):  # type: ig
         return self.predict(X)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that X is one column of numbers in [0, 1]."""
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False

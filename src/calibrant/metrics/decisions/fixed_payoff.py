@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.fits.crossfit import Recalibrator, Responses
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
@@ -119,10 +119,11 @@ class DecisionReport(Result):
     def __str__(self) -> str:
         noise = 1e-12 * max(abs(self.trusting), abs(self.loss))
         better = 0.0 if abs(self.recalibrated) <= noise else self.recalibrated
+        total = f"{self.total:,.0f}" if abs(self.total) >= 1e6 else f"{self.total:.6g}"
         lines = [
             f"trusting the predictions earns {self.trusting:.6g} per record",
             f"recalibrated predictions earn  {better:.6g} per record",
-            f"lost by trusting them          {self.loss:.6g} per record, {_total(self.total)} in total",
+            f"lost by trusting them          {self.loss:.6g} per record, {total} in total",
         ]
         for c in self.changes:
             one = c.lowest == c.highest
@@ -132,16 +133,8 @@ class DecisionReport(Result):
         return "\n".join([*lines, self.note] if self.note else lines)
 
 
-def _total(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
-
-
 @accepts_rows
-def decision_report(
-    forecasts: Forecasts,
-    /,
-    **options: Any,
-) -> DecisionReport:
+def decision_report(forecasts: Forecasts, /, **options: Any) -> DecisionReport:
     """Return fixed_decision_loss, by its own options, with the changes of action behind it.
 
     Parameters
@@ -163,7 +156,7 @@ def decision_report(
       act -> wait: 4 records, predictions of 0.5, gain 0.15
     """
     measured = fixed_decision_loss.core(forecasts, **options)
-    report: DecisionReport = measured.details["report"]  # type: ignore[union-attr]
+    report: DecisionReport = measured.details["report"]
     return report
 
 
@@ -177,10 +170,8 @@ def report_of(
         trusted, better, names = _actions(task, groups, ties)
         earned, possible = task.payoff[trusted].T, task.payoff[better].T
     else:
-        trusted, better = (
-            np.ones(len(groups.rates), int),
-            1 + np.sign(groups.rates - groups.trusted).astype(int),
-        )
+        trusted = np.ones(len(groups.rates), int)
+        better = 1 + np.sign(groups.rates - groups.trusted).astype(int)
         names = ("lower", "prediction", "higher")
         earned, possible = task.earned(groups.trusted), task.earned(groups.rates)
     mass = np.stack((groups.weights - groups.outcomes, groups.outcomes))
@@ -215,7 +206,7 @@ def _check_convex(gains: Array, groups: Responses, largest: float) -> None:
     if np.any(in_hindsight & (gains < -1e-6 * largest * groups.weights)):
         worst = int(np.argmin(gains / groups.weights))
         got = f"got a negative divergence at prediction {groups.trusted[worst]:.6g}"
-        raise InvalidInputError(sentence("payoff", "as a function must be convex on [0, 1]", got))
+        raise InvalidInputError("payoff", "as a function must be convex on [0, 1]", got)
 
 
 def _changes(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.inputs import check_unit_interval, clipping, numeric_vector, probabilities
 from calibrant.kernels.cumulative import upper_envelope
 from calibrant.metrics.scores import CLIP
@@ -88,7 +88,7 @@ def task_of(payoff: Payoff, *, clip: float = CLIP, gradient: Convex | None = Non
     if callable(payoff):
         return Score("convex", _savage(payoff, gradient))
     if gradient is not None:
-        raise InvalidInputError(sentence("gradient", "needs a convex function as payoff", f"got {payoff!r}"))
+        raise InvalidInputError("gradient", "needs a convex function as payoff", f"got {payoff!r}")
     if isinstance(payoff, str):
         return _named_score(payoff, clip)
     if isinstance(payoff, Mapping):
@@ -101,9 +101,7 @@ def cost_loss(ratio: float) -> PayoffTable:
     """Return the cost-loss task: acting costs `ratio`, an outcome 1 that was not acted on costs 1."""
     if not 0 <= ratio <= 1:
         hint = "divide the cost of acting by the loss that acting avoids"
-        raise InvalidInputError(
-            sentence("payoff", "as a cost-loss ratio must lie in [0, 1]", f"got {ratio}", hint)
-        )
+        raise InvalidInputError("payoff", "as a cost-loss ratio must lie in [0, 1]", f"got {ratio}", hint)
     return PayoffTable(("wait", "act"), np.array([[0.0, -1.0], [-ratio, -ratio]]))
 
 
@@ -112,12 +110,12 @@ def _table(payoff: Any, names: tuple[str, ...] | None = None) -> PayoffTable:
     try:
         table = np.array(payoff, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInputError(sentence("payoff", rule, f"got {payoff!r}")) from None
+        raise InvalidInputError("payoff", rule, f"got {payoff!r}") from None
     if table.ndim != 2 or table.shape[1] != 2 or len(table) == 0:
         hint = "transpose it" if table.ndim == 2 and len(table) == 2 else ""
-        raise InvalidInputError(sentence("payoff", rule, f"got shape {table.shape}", hint))
+        raise InvalidInputError("payoff", rule, f"got shape {table.shape}", hint)
     if not np.all(np.isfinite(table)):
-        raise InvalidInputError(sentence("payoff", "must be finite", f"got {table.tolist()}"))
+        raise InvalidInputError("payoff", "must be finite", f"got {table.tolist()}")
     table.flags.writeable = False
     return PayoffTable(names or tuple(str(a) for a in range(len(table))), table)
 
@@ -154,9 +152,7 @@ def _called(function: Convex, v: Array, name: str) -> Array:
     value = np.asarray(function(v), dtype=np.float64)
     if value.shape not in ((), v.shape) or not np.all(np.isfinite(value)):
         rule = "as a function must return one finite number per probability"
-        raise InvalidInputError(
-            sentence(name, rule, f"got shape {value.shape}" if value.shape else f"got {value}")
-        )
+        raise InvalidInputError(name, rule, f"got shape {value.shape}" if value.shape else f"got {value}")
     return np.broadcast_to(value, v.shape)
 
 
@@ -236,7 +232,7 @@ def table_of(payoff: Payoff) -> PayoffTable:
     if not isinstance(task, PayoffTable):
         rule = "must be a table of actions or a cost-loss ratio"
         hint = "the best response to a score is the prediction itself"
-        raise InvalidInputError(sentence("payoff", rule, f"got the score {task.name!r}", hint))
+        raise InvalidInputError("payoff", rule, f"got the score {task.name!r}", hint)
     return task
 
 
@@ -271,7 +267,7 @@ class ConvexScore(Result):
             return np.asarray(self.intercepts[piece] + self.slopes[piece] * outcome)
         except ValueError:
             got = f"got shapes {p.shape} and {outcome.shape}"
-            raise InvalidInputError(sentence("v and y", "must have the same shape", got)) from None
+            raise InvalidInputError("v and y", "must have the same shape", got) from None
 
     def __repr__(self) -> str:
         parts = [self.actions[0]]

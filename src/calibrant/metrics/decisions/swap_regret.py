@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.inputs import (
     check_aligned,
@@ -86,9 +86,7 @@ def swap_regret(
     task = task_of(payoff)
     if not isinstance(task, PayoffTable):
         hint = "give a table, a mapping or a cost-loss ratio"
-        raise InvalidInputError(
-            sentence("payoff", "must have finitely many actions", f"got {payoff!r}", hint)
-        )
+        raise InvalidInputError("payoff", "must have finitely many actions", f"got {payoff!r}", hint)
     if missing == "drop":
         y_true, actions, sample_weight = _complete(y_true, actions, sample_weight)
     elif missing != "error":
@@ -124,7 +122,7 @@ def _complete(y_true: Any, actions: Any, sample_weight: Any) -> tuple[Any, Any, 
         return y_true, actions, sample_weight
     if absent.all():
         got = f"got {pluralize(len(y), 'row')}, all with one"
-        raise InvalidInputError(sentence("y_true", "must have a row without missing values", got))
+        raise InvalidInputError("y_true", "must have a row without missing values", got)
     return y[~absent], taken[~absent], None if w is None else w[~absent]
 
 
@@ -147,7 +145,7 @@ def _numbered(actions: Any, task: PayoffTable) -> npt.NDArray[np.intp]:
     """Return the actions as row numbers of the table."""
     array = to_array(actions, "actions")
     if array.ndim != 1:
-        raise InvalidInputError(sentence("actions", "must be one-dimensional", f"got shape {array.shape}"))
+        raise InvalidInputError("actions", "must be one-dimensional", f"got shape {array.shape}")
     if array.dtype.kind in "biu":
         reject_rows(
             "actions", f"must be 0 to {len(task.names) - 1}", array, (array < 0) | (array >= len(task.names))

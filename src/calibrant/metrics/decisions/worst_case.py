@@ -74,7 +74,10 @@ class ThresholdLossCurve(Result):
 
 def hindsight(forecasts: Forecasts) -> Responses:
     """Return the levels with the outcome rates that their own records show."""
-    rates = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    return _levels(forecasts, np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0))
+
+
+def _levels(forecasts: Forecasts, rates: Array) -> Responses:
     return Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
 
 
@@ -85,9 +88,7 @@ def curve_of(groups: Responses) -> ThresholdLossCurve:
 
     def running(amount: Array) -> Array:
         """Sum over the groups with v <= mu < r, less those with r <= mu < v, at each grid point mu."""
-        entering = np.bincount(one, amount, len(grid)) - np.bincount(other, amount, len(grid))
-        total: Array = np.cumsum(entering)
-        return total
+        return np.cumsum(np.bincount(one, amount, len(grid)) - np.bincount(other, amount, len(grid)))
 
     height, slope = running(groups.outcomes), running(groups.weights)  # h is a line to the next grid point
     after, before = height - grid * slope, np.zeros(len(grid))
@@ -117,11 +118,7 @@ REMEDY = 'Pass recalibrator="isotonic" to estimate the outcome rates on other re
 
 
 def responses(
-    forecasts: Forecasts,
-    what: str,
-    recalibrator: Recalibrator | None,
-    folds: int,
-    seed: int,
+    forecasts: Forecasts, what: str, recalibrator: Recalibrator | None, folds: int, seed: int
 ) -> Responses:
     """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates."""
     whole_number("folds", folds, 2)
@@ -171,19 +168,15 @@ def decision_loss(
     """
     groups = responses(forecasts, "decision_loss", recalibrator, folds, seed)
     if recalibrator is None:
-        return _worst_pair(groups.trusted, peaks_at_predictions(groups)).certified()
+        return certified_worst(groups.trusted, peaks_at_predictions(groups))
     curve = curve_of(groups)
     used = {"recalibrator": name_of(recalibrator), "folds": folds, "seed": seed}
-    return _worst_pair(curve.thresholds, curve.peaks).certified(used)
+    return certified_worst(curve.thresholds, curve.peaks, used)
 
 
 @accepts_rows
 def threshold_loss_curve(
-    forecasts: Forecasts,
-    *,
-    recalibrator: Recalibrator | None = None,
-    folds: int = 5,
-    seed: int = 0,
+    forecasts: Forecasts, *, recalibrator: Recalibrator | None = None, folds: int = 5, seed: int = 0
 ) -> ThresholdLossCurve:
     """Return what acting above a threshold loses by trusting the predictions, for every threshold.
 
@@ -249,59 +242,48 @@ def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
     >>> task.thresholds.tolist(), task.payoff.tolist()
     ([0.5], [[1.0, 0.0], [0.0, 1.0]])
     """
-    task: WorstTask = decision_loss.core(forecasts, **options).details["task"]  # type: ignore[union-attr]
+    task: WorstTask = decision_loss.core(forecasts, **options).details["task"]
     return task
 
 
 def worst_task_of(curve: ThresholdLossCurve) -> WorstTask:
     """Return the decision task that loses most by a curve, such as a cross-fitted one."""
-    task: WorstTask = _worst_pair(curve.thresholds, curve.peaks).certified().details["task"]
+    task: WorstTask = certified_worst(curve.thresholds, curve.peaks).details["task"]
     return task
 
 
-def certified_worst(curve: ThresholdLossCurve) -> Certified:
-    """Return the largest loss of any task with payoffs in [0, 1] by a curve, with the task in the details."""
-    return _worst_pair(curve.thresholds, curve.peaks).certified()
-
-
 def worst_loss(thresholds: Array, peaks: Array) -> float:
-    """Return that loss alone, of a curve given by its peaks at ascending thresholds in [0, 1]."""
-    pair = _worst_pair(thresholds, peaks)
-    return 2.0 * (pair.share * pair.peaks[0] + (1.0 - pair.share) * pair.peaks[1])
+    """Return the largest loss alone, of a curve given by its peaks at ascending thresholds in [0, 1]."""
+    _, (first, second), share, _ = _worst_pair(thresholds, peaks)
+    return 2.0 * (share * first + (1.0 - share) * second)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """The two points of the curve whose chord is highest over 1/2, and a bound no chord can pass."""
+def certified_worst(mu: Array, peaks: Array, used: Mapping[str, Any] = NOTHING) -> Certified:
+    """Return the largest loss of any task with payoffs in [0, 1], with the task in the details.
 
-    thresholds: tuple[float, float]
-    peaks: tuple[float, float]
-    share: float  # of the first point
-    bound: float
-
-    def certified(self, used: Mapping[str, Any] = NOTHING) -> Certified:
-        """Return twice the height over 1/2, and the task: curvature 2 split over the two thresholds."""
-        masses = 2.0 * np.array([self.share, 1.0 - self.share])
-        losses = masses * self.peaks
-        value = float(losses.sum())
-        felt = losses > 0
-        task = _task(value, np.array(self.thresholds)[felt], masses[felt], losses[felt])
-        low, high = (t if f else None for t, f in zip(self.thresholds, felt, strict=True))
-        details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task, **used})
-        upper = max(value, 2.0 * self.bound)
-        return Certified(value, value, upper, upper - value <= 1e-12, None, details)
-
-
-def _task(loss: float, thresholds: Array, masses: Array, losses: Array) -> WorstTask:
-    """Build the payoffs: crossing a threshold earns (1 - mu) mass if y = 1 and gives up mu mass if y = 0."""
-    steps = np.concatenate(([0.0], np.cumsum(masses * (1 - thresholds))))
-    kept = np.concatenate((np.cumsum((masses * thresholds)[::-1])[::-1], [0.0]))
-    return WorstTask(loss, thresholds, losses, np.clip(np.column_stack((kept, steps)), 0.0, 1.0))
+    The loss is twice the height over 1/2 of the worst pair; the task has curvature 2, split over its two
+    thresholds. Crossing a threshold earns (1 - mu) mass if y = 1 and gives up mu mass if y = 0.
+    """
+    ends, heights, share, bound = _worst_pair(mu, peaks)
+    masses = 2.0 * np.array([share, 1.0 - share])
+    losses = masses * heights
+    value = float(losses.sum())
+    felt = losses > 0
+    thresholds, kept = np.array(ends)[felt], masses[felt]
+    if_one = np.concatenate(([0.0], np.cumsum(kept * (1 - thresholds))))
+    if_zero = np.concatenate((np.cumsum((kept * thresholds)[::-1])[::-1], [0.0]))
+    payoff = np.clip(np.column_stack((if_zero, if_one)), 0.0, 1.0)
+    low, high = (end if counts else None for end, counts in zip(ends, felt, strict=True))
+    task = WorstTask(value, thresholds, losses[felt], payoff)
+    details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task, **used})
+    upper = max(value, 2.0 * bound)
+    return Certified(value, value, upper, upper - value <= 1e-12, None, details)
 
 
-def _worst_pair(mu: Array, peaks: Array) -> _Pair:
+def _worst_pair(mu: Array, peaks: Array) -> tuple[tuple[float, float], tuple[float, float], float, float]:
     """Maximize over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve.
 
+    Return the two thresholds, the curve there, the share of the first, and a bound no chord can pass.
     A payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
     its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the
     concave envelope of h at 1/2. Any slope bounds it from above by the highest point of the tilted curve;
@@ -331,7 +313,7 @@ def _worst_pair(mu: Array, peaks: Array) -> _Pair:
             b, d = i + 1, j + 1
     bound = max(np.max(on_left + slope * left), np.max(on_right - slope * right))
     ends = float(0.0 if i == 0 else mu[i - 1]), float(1.0 if j == len(right) - 1 else mu[middle + j])
-    return _Pair(ends, (float(on_left[i]), float(on_right[j])), float(share), float(bound))
+    return ends, (float(on_left[i]), float(on_right[j])), float(share), float(bound)
 
 
 DECISION_MEASURES = (
@@ -339,13 +321,10 @@ DECISION_MEASURES = (
         "cdl",
         decision_loss,
         words="calibration decision loss",
-        largest=1.0,
         family="decisions",
         meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
-        complete=True,
         sound=True,
         needs_level_sets=True,
-        symmetric=True,
         decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
         cost="O(m log m)",
         citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
@@ -378,9 +357,17 @@ def u_calibration_error(forecasts: Forecasts) -> Certified:
     >>> u_calibration_error([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9])
     0.0
     """
-    rates = np.full(forecasts.levels, _base_rate(forecasts))
-    groups = Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
-    return certified_worst(curve_of(groups))
+    # At a threshold that both equal, base rate and prediction act alike. A rounding error between the two
+    # would let one act and not the other, and count a loss that does not exist.
+    rate = min(1.0, max(0.0, forecasts.base_rate))
+    nearest = float(forecasts.values[int(np.argmin(np.abs(forecasts.values - rate)))])
+    return _regret(forecasts, np.full(forecasts.levels, nearest if abs(nearest - rate) <= SAME else rate))
+
+
+def _regret(forecasts: Forecasts, rates: Array) -> Certified:
+    """Return what the worst task loses by trusting the predictions and not these rates."""
+    curve = curve_of(_levels(forecasts, rates))
+    return certified_worst(curve.thresholds, curve.peaks)
 
 
 @measure_function
@@ -412,22 +399,12 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     """
     recorded_seed(seed)
     if number("folds", folds):
-        return certified_worst(curve_of(cross_fitted(forecasts, "isotonic", folds, seed)))
-    raw = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    rates = isotonic_interpolation(forecasts.values, raw, forecasts.weights)(forecasts.values)
-    groups = Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
-    return certified_worst(curve_of(groups))
-
-
-def _base_rate(forecasts: Forecasts) -> float:
-    """Return the base rate, or the prediction from which only rounding separates it.
-
-    At a threshold that both equal, both act or neither does. A rounding error between the two would let
-    one act and not the other, and count a loss that does not exist.
-    """
-    rate = min(1.0, max(0.0, forecasts.base_rate))
-    nearest = forecasts.values[int(np.argmin(np.abs(forecasts.values - rate)))]
-    return float(nearest) if abs(nearest - rate) <= SAME else rate
+        curve = curve_of(cross_fitted(forecasts, "isotonic", folds, seed))
+        return certified_worst(curve.thresholds, curve.peaks)
+    raw = hindsight(forecasts).rates
+    return _regret(
+        forecasts, isotonic_interpolation(forecasts.values, raw, forecasts.weights)(forecasts.values)
+    )
 
 
 U_CALIBRATION_MEASURES = (
@@ -435,11 +412,8 @@ U_CALIBRATION_MEASURES = (
         "u-calibration",
         u_calibration_error,
         words="U-calibration error",
-        largest=1.0,
         family="decisions",
         meaning="payoff lost against always acting on the base rate, in the worst task (payoffs in [0, 1])",
-        complete=True,
-        symmetric=True,
         decision="0 means that acting on the base rate would never have been better",
         cost="O(m log m)",
         citation="Kleinberg, Leme, Schneider & Teng 2023, U-calibration: forecasting for an unknown agent",
@@ -448,11 +422,8 @@ U_CALIBRATION_MEASURES = (
         "monotone-regret",
         monotone_regret,
         words="monotone regret",
-        largest=1.0,
         family="decisions",
         meaning="payoff lost against the best monotone recalibration, in the worst task (payoffs in [0, 1])",
-        complete=True,
-        symmetric=True,
         decision="what a monotone recalibration, fitted in hindsight, could gain at most",
         cost="O(m log m)",
         citation=SURVEY + ", section 4.4",

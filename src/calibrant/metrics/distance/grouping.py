@@ -133,13 +133,11 @@ class _Columns:
         self.add(self.group[None, :] == np.unique(self.group)[:, None])
 
     def add(self, groups: Flags) -> int:
-        """Add groups; return how many are new."""
         before = len(self.columns)
         self.columns = np.unique(np.concatenate([self.columns, groups]), axis=0)
         return len(self.columns) - before
 
     def costs(self, columns: Flags) -> Floats:
-        """Price groups."""
         mean = (columns @ self.outcomes) / (columns @ self.weights)
         return np.asarray((columns * self.weights * np.abs(self.values - mean[:, None])).sum(axis=1))
 

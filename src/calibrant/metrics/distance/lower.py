@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import finite_number, number, whole_number
 from calibrant.kernels.lower_distance import nearest_calibrated
@@ -108,10 +108,7 @@ def lower_distance(
 
 @accepts_rows
 def transport_plan(
-    forecasts: Forecasts,
-    *,
-    tolerance: float = 1e-6,
-    max_nodes: int = MAX_NODES,
+    forecasts: Forecasts, *, tolerance: float = 1e-6, max_nodes: int = MAX_NODES
 ) -> TransportPlan:
     """Return the cheapest way found to move the predictions so that they are calibrated.
 
@@ -162,7 +159,7 @@ def _permitted(targets: npt.ArrayLike) -> Array:
     """Return the targets, ascending and distinct."""
     array = np.atleast_1d(np.asarray(targets))
     if array.dtype.kind not in "iuf" or array.ndim != 1 or len(array) == 0:
-        raise InvalidInputError(sentence("targets", "must be a list of predictions", f"got {targets!r}"))
+        raise InvalidInputError("targets", "must be a list of predictions", f"got {targets!r}")
     reject_rows("targets", "must lie in [0, 1]", array, ~((array >= 0) & (array <= 1)))
     return np.unique(array.astype(np.float64))
 
@@ -173,7 +170,7 @@ def _levels(forecasts: Forecasts) -> ChainLevels:
 
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
     if not number("tolerance", tolerance) > 0:
-        raise InvalidInputError(sentence("tolerance", "must be positive", f"got {tolerance}"))
+        raise InvalidInputError("tolerance", "must be positive", f"got {tolerance}")
     finite_number("alpha", alpha, 1)
     whole_number("max_nodes", max_nodes, 1024)
 
@@ -210,15 +207,12 @@ MEASURES = (
         "lower-distance",
         lower_distance,
         words="lower distance to calibration",
-        largest=1.0,
         family="distances",
         meaning="least mean move of the predictions that makes them calibrated",
         continuous=True,
-        complete=True,
         sound=True,
         truthful="approximate",
         consistency=(1.0, 2.0),
-        symmetric=True,
         lipschitz=1.0,
         null=Null(deviation=transport_deviation),
         valid="1/sqrt(T)",
@@ -244,17 +238,12 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
     values, mass = levels.values, np.stack(levels.masses(slice(None)))
     if len(values) > MAX_LEVELS:
         raise InvalidInputError(
-            sentence(
-                "alpha",
-                f"other than 1 needs at most {MAX_LEVELS} distinct predictions",
-                f"got {len(values):,}",
-                "round the predictions, or use alpha=1",
-            )
+            "alpha",
+            f"other than 1 needs at most {MAX_LEVELS} distinct predictions",
+            f"got {len(values):,}",
+            "round the predictions, or use alpha=1",
         )
-    lower, upper = (
-        abs(levels.total_variation()[0]) ** alpha,
-        np.inf,
-    )  # Jensen: E|u - v|^alpha >= |E(u - v)|^alpha
+    lower, upper = abs(levels.total_variation()[0]) ** alpha, np.inf  # Jensen, for the lower one
     means = np.clip(mass[1] / mass.sum(axis=0), 0.0, 1.0)
     targets = np.unique(np.concatenate([values, means, np.linspace(0.0, 1.0, 65)]))
     for _ in range(ROUNDS):
@@ -280,13 +269,11 @@ def distance_onto(targets: Array, levels: ChainLevels, alpha: float) -> Certifie
     if len(values) * len(targets) > MAX_PAIRS:
         got = f"got {len(values):,} times {len(targets):,}"
         rule = f"times distinct predictions must be at most {MAX_PAIRS:,}"
-        raise InvalidInputError(sentence("targets", rule, got, "round the predictions"))
+        raise InvalidInputError("targets", rule, got, "round the predictions")
     answer = _solved(targets, values, mass, alpha)
     if answer.status != 0:
         got, hint = f"got {len(targets)} that cannot", "add targets below and above the outcome rates"
-        raise InvalidInputError(
-            sentence("targets", "must allow a calibrated prediction of these outcomes", got, hint)
-        )
+        raise InvalidInputError("targets", "must allow a calibrated prediction of these outcomes", got, hint)
     cost = np.abs(targets[None, :] - values[:, None]) ** alpha
     multipliers = np.asarray(answer.eqlin.marginals[2 * len(values) :])
     reach = [(cost - (y - targets) * multipliers).min(axis=1) for y in (0, 1)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.metrics.calling import as_forecasts
 from calibrant.metrics.distance.upper import TIME_LIMIT, distance_over_points
@@ -119,7 +119,7 @@ def distances(
     if ids is None:
         return _thorough(as_forecasts(y_true, y_prob, sample_weight, missing, pos_label))
     if isinstance(y_true, Forecasts):
-        raise InvalidInputError(sentence("ids", "need the records", "got Forecasts", "pass arrays"))
+        raise InvalidInputError("ids", "need the records", "got Forecasts", "pass arrays")
     checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
     records = Records.of(checked)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_same_length, is_missing, number, to_array
 from calibrant.kernels.cumulative import shifted_error
@@ -25,7 +25,7 @@ from calibrant.kernels.partitions import (
     spread_boundaries,
 )
 from calibrant.metrics.bibliography import DISTANCE_PAPER
-from calibrant.metrics.calling import measure_function
+from calibrant.metrics.calling import measure_function, shares_parameters
 from calibrant.metrics.certificates import bracketed, mean_move, residual_mass, rounded, rounding
 from calibrant.metrics.distance.grouping import (
     Bracket,
@@ -45,6 +45,20 @@ SEARCHED = 128  # items up to which local search takes a moment
 EXACT_RUNS = 1_024  # boundaries of a quadratic program
 MAX_LEVELS_PRICED = 60  # levels up to which column generation closes the gap to about 1%
 TIME_LIMIT = 15.0  # seconds
+_POINTS = """\
+y_true, y_prob
+    Outcomes and predicted probabilities.
+ids
+    The point behind each record; a point has one prediction.
+sample_weight
+    Non-negative weights, one per record.
+missing
+    Refuse rows with a missing value ("error"), or leave them out ("drop").
+alpha
+    The power of the moves, at least 1.
+time_limit
+    Seconds to spend on better bounds above 13 points.
+"""
 
 
 @measure_function
@@ -82,9 +96,9 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
 
 def _check_options(alpha: float, time_limit: float) -> None:
     if not 1 <= number("alpha", alpha) < np.inf:
-        raise InvalidInputError(sentence("alpha", "must be at least 1 and finite", f"got {alpha}"))
+        raise InvalidInputError("alpha", "must be at least 1 and finite", f"got {alpha}")
     if not 0 <= number("time_limit", time_limit) < np.inf:
-        raise InvalidInputError(sentence("time_limit", "must be 0 or more seconds", f"got {time_limit}"))
+        raise InvalidInputError("time_limit", "must be 0 or more seconds", f"got {time_limit}")
 
 
 def _group_levels(forecasts: Forecasts, alpha: float, time_limit: float) -> Certified:
@@ -92,6 +106,7 @@ def _group_levels(forecasts: Forecasts, alpha: float, time_limit: float) -> Cert
     return _nearest(forecasts, *levels, alpha, time_limit)
 
 
+@shares_parameters(_POINTS)
 def distance_to_calibration(
     y_true: Any,
     y_prob: Any,
@@ -109,21 +124,6 @@ def distance_to_calibration(
     upper_distance. It is found as upper_distance is, with points in place of distinct
     predictions; certified_distance also returns the bounds.
 
-    Parameters
-    ----------
-    y_true, y_prob
-        Outcomes and predicted probabilities.
-    ids
-        The point behind each record; a point has one prediction.
-    sample_weight
-        Non-negative weights, one per record.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out ("drop").
-    alpha
-        The power of the moves, at least 1.
-    time_limit
-        Seconds to spend on better bounds above 13 points.
-
     Returns
     -------
     float
@@ -138,6 +138,7 @@ def distance_to_calibration(
     return float(certified_distance(y_true, y_prob, ids, sample_weight=sample_weight, **options))
 
 
+@shares_parameters(_POINTS)
 def certified_distance(
     y_true: Any,
     y_prob: Any,
@@ -151,21 +152,6 @@ def certified_distance(
     """Return the distance to calibration of distance_to_calibration with proven bounds.
 
     `details["points"]` holds the ids, `details["group"]` the group of each.
-
-    Parameters
-    ----------
-    y_true, y_prob
-        Outcomes and predicted probabilities.
-    ids
-        The point behind each record; a point has one prediction.
-    sample_weight
-        Non-negative weights, one per record.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out ("drop").
-    alpha
-        The power of the moves, at least 1.
-    time_limit
-        Seconds to spend on better bounds above 13 points.
 
     Returns
     -------
@@ -276,7 +262,7 @@ def _points(
     """
     labels = to_array(ids, "ids")
     if labels.ndim != 1:
-        raise InvalidInputError(sentence("ids", "must be one-dimensional", f"got shape {labels.shape}"))
+        raise InvalidInputError("ids", "must be one-dimensional", f"got shape {labels.shape}")
     check_same_length(labels, range(length), ("ids", "y_prob"))
 
     def refuse(
@@ -294,7 +280,7 @@ def _points(
         names, first, point = np.unique(kept, return_index=True, return_inverse=True)
     except TypeError:
         hint = "use numbers only or text only"
-        raise InvalidInputError(sentence("ids", "must be comparable with each other", hint=hint)) from None
+        raise InvalidInputError("ids", "must be comparable with each other", hint=hint) from None
     hint = "an id denotes one point x, which has one prediction f(x)"
     bad = prediction != prediction[first][point]
     refuse("y_prob", "must be the same for all records of one id", prediction, bad, hint)
@@ -306,13 +292,10 @@ MEASURES = (
         "upper-distance",
         upper_distance,
         words="upper distance to calibration",
-        largest=1.0,
         family="distances",
         meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
-        complete=True,
         sound=True,
         consistency=(0.5, 1.0),
-        symmetric=True,
         options={"time_limit": 0.0},  # tests and intervals take it many times
         cost="O(3^m) up to 13 levels, then O(m) for bounds",
         variants=({"alpha": 2.0},),
@@ -420,13 +403,10 @@ INTERVAL_MEASURES = (
         "interval",
         interval_calibration_error,
         words="interval calibration error",
-        largest=1.0,
         family="distances",
         meaning="least binned error plus width of the bins, over all ways to cut bins",
-        complete=True,
         sound=True,
         consistency=(0.5, 1.0),
-        symmetric=True,
         cost="O(m^2) up to 4,096 levels, then O(m) for bounds",
         citation=DISTANCE_PAPER + ", Definition 6.1",
         variants=({"width": "max"}, {"method": "surrogate"}),

@@ -11,7 +11,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -26,23 +26,12 @@ LARGEST = 700.0  # the logit beyond which exp would overflow
 class Algebra(Protocol):
     """The functions that maps need besides arithmetic."""
 
-    def log(self, x: Any) -> Any:
-        """Return the natural logarithm."""
-
-    def exp(self, x: Any) -> Any:
-        """Return e to the power x."""
-
-    def clip(self, x: Any, low: float, high: float) -> Any:
-        """Return x held within [low, high]."""
-
-    def greatest(self, columns: Sequence[Any]) -> Any:
-        """Return the largest of several columns."""
-
-    def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
-        """Return one of two expressions."""
-
-    def number(self, value: float) -> Any:
-        """Return a constant."""
+    def log(self, x: Any) -> Any: ...
+    def exp(self, x: Any) -> Any: ...
+    def clip(self, x: Any, low: float, high: float) -> Any: ...
+    def greatest(self, columns: Sequence[Any]) -> Any: ...
+    def when(self, condition: Any, then: Any, otherwise: Any) -> Any: ...
+    def number(self, value: float) -> Any: ...
 
     def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
         """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
@@ -120,7 +109,6 @@ def _is_finite(item: Any) -> bool:
 
 
 def refused(name: str, rule: str, got: Any) -> UnreadableFileError:
-    """Build the error for a field that breaks its rule."""
     shown = repr(got)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return UnreadableFileError(sentence(f"field {name!r}", rule, f"got {shown}", "it may have been edited"))
@@ -164,9 +152,9 @@ class Map(ABC):
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Return the recalibrated predictions; `p` is checked, one number per row."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers of the map, ready for JSON."""
+        """Return the fields of the map, ready for JSON."""
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     @abstractmethod
@@ -192,17 +180,14 @@ class Map(ABC):
 
     @property
     def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
         return []
 
     @property
     def knots(self) -> Knot | None:
-        """The points between which the map is linear, or None."""
         return None
 
     @property
     def bins(self) -> MapBins | None:
-        """The bins in which the map is constant, or None."""
         return None
 
     def thinned(self, tolerance: float) -> Map:
@@ -210,8 +195,17 @@ class Map(ABC):
         return self
 
 
+def _plain(item: Any) -> Any:
+    if isinstance(item, Map):
+        return map_to_dict(item)
+    if isinstance(item, tuple):
+        return [_plain(one) for one in item]
+    if hasattr(item, "to_dict"):
+        return item.to_dict()
+    return item.tolist() if isinstance(item, np.ndarray) else item
+
+
 def map_to_dict(fitted: Map) -> dict[str, Any]:
-    """Return a map as JSON: its form and its numbers."""
     return {"form": fitted.form, **fitted.to_dict()}
 
 
@@ -235,7 +229,6 @@ def map_of_one_column(stored: Mapping[str, Any]) -> Map:
 
 
 def _subclasses(kind: Any) -> list[type[Map]]:
-    """Return every kind of map below this one."""
     return [one for below in kind.__subclasses__() for one in (below, *_subclasses(below))]
 
 
@@ -246,20 +239,13 @@ class IdentityMap(Map):
     form: ClassVar[str] = "identity"
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Return a copy of the predictions."""
         return p.copy()
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return the column itself."""
         return p
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return nothing: the map has no numbers."""
-        return {}
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Return the map."""
         return cls()
 
 
@@ -268,48 +254,36 @@ class PrevalenceMap(Map):
     """The inner map, its odds multiplied by `ratio`: right where only the share of outcomes 1 has changed."""
 
     form: ClassVar[str] = "prevalence"
-    inner: Map
     ratio: float
+    inner: Map
 
     @property
     def needs_covariates(self) -> bool:  # type: ignore[override]  # the inner map decides
-        """Whether the inner map reads covariates."""
         return self.inner.needs_covariates
 
     @property
     def column_names(self) -> list[str]:
-        """The covariates that the inner map reads."""
         return self.inner.column_names
 
     def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new covariates have that the fit has not seen."""
         return self.inner.remarks(p, covariates)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Multiply the odds."""
         return self.shifted(self.inner.predict(p, covariates))
 
     def interval(self, p: Array) -> Interval:
-        """Multiply the odds of both limits."""
         return Interval(*(self.shifted(limit) for limit in self.inner.interval(p)))
 
     def shifted(self, q: Array) -> Array:
-        """Multiply the odds of probabilities."""
         return np.asarray(q * self.ratio / (1.0 - q + q * self.ratio))
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return the inner expression with its odds multiplied."""
         q = self.inner.expression(p, algebra)
         return algebra.clip(q * self.ratio / (-q + 1.0 + q * self.ratio), 0.0, 1.0)  # rounding
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the ratio and the inner map."""
-        return {"ratio": self.ratio, "inner": {"form": self.inner.form, **self.inner.to_dict()}}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from the ratio and the inner map."""
         inner = map_from_dict(numbers["inner"])
         if inner.multiclass:
             raise refused("inner", "must be a map of two classes", inner.form)
-        return cls(inner, stored_number(numbers, "ratio", 5e-324, 1.7e308))
+        return cls(stored_number(numbers, "ratio", 5e-324, 1.7e308), inner)

@@ -18,7 +18,6 @@ from calibrant.recalibration.maps.base import (
     Algebra,
     Map,
     map_of_one_column,
-    map_to_dict,
     refused,
     stored_numbers,
 )
@@ -38,7 +37,6 @@ class ClassMap(Map):
         """How many columns the map takes."""
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Refuse: several classes cannot be an expression of one column."""
         raise InvalidInputError(
             sentence("a map of several classes", "cannot be written as SQL of one column", hint=HINT)
         )
@@ -58,11 +56,9 @@ class SoftmaxMap(ClassMap):
 
     @property
     def classes(self) -> int:
-        """As many as there are numbers or maps."""
         return len(self.intercepts)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Apply the formula to each row."""
         return softmax_rates(p, self.matrix, self.intercepts)
 
     def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
@@ -80,13 +76,8 @@ class SoftmaxMap(ClassMap):
         one = algebra.number(1.0)
         return [one / sum((odds(m, k) for m in places if m != k), start=one) for k in places]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return matrix and intercepts."""
-        return {"matrix": self.matrix.tolist(), "intercepts": self.intercepts.tolist()}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from matrix and intercepts."""
         intercepts = stored_numbers(numbers, "intercepts", LEAST, MOST)
         rows = numbers["matrix"]
         if not isinstance(rows, list) or len(rows) != len(intercepts) or not rows:
@@ -105,7 +96,6 @@ class OneVsRestMap(ClassMap):
 
     @property
     def classes(self) -> int:
-        """As many as there are numbers or maps."""
         return len(self.maps)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
@@ -115,19 +105,13 @@ class OneVsRestMap(ClassMap):
         return np.where(sums > 0, rates / np.where(sums > 0, sums, 1.0), 1.0 / rates.shape[1])
 
     def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
-        """Return the mapped columns, each divided by the sum of all."""
         rates = [one.expression(column, algebra) for one, column in zip(self.maps, columns, strict=True)]
         total = sum(rates[1:], start=rates[0])
         even = algebra.number(1.0 / len(rates))
         return [algebra.when(total == 0.0, even, rate / total) for rate in rates]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the maps."""
-        return {"maps": [map_to_dict(one) for one in self.maps]}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from the maps."""
         return cls(_maps(numbers))
 
 
@@ -144,11 +128,9 @@ class TopLabelMap(ClassMap):
 
     @property
     def classes(self) -> int:
-        """As many as there are numbers or maps."""
         return len(self.maps)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Replace the largest probability of each row, and scale the others."""
         rows, top = np.arange(len(p)), p.argmax(axis=1)
         before = p[rows, top]
         after = self.pooled.predict(before)
@@ -188,18 +170,12 @@ class TopLabelMap(ClassMap):
         share = algebra.when(rest == 0.0, algebra.number(1.0 / (self.classes - 1)), column / rest)
         return (-after + 1.0) * share
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the pooled map and those of the classes."""
-        return {"pooled": map_to_dict(self.pooled), "maps": [map_to_dict(one) for one in self.maps]}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from the maps."""
         return cls(map_of_one_column(numbers["pooled"]), _maps(numbers))
 
 
 def _maps(numbers: Mapping[str, Any]) -> tuple[Map, ...]:
-    """Rebuild the maps of the classes, of which there are at least two."""
     maps = tuple(map_of_one_column(one) for one in numbers["maps"])
     if len(maps) < 2:
         raise refused("maps", "must hold a map for each of two classes or more", numbers["maps"])

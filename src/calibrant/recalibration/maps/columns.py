@@ -38,7 +38,6 @@ class BinnedColumn:
 
     @property
     def count(self) -> int:
-        """How many levels there are, missing among them."""
         return 1 + (len(self.feature.labels) if self.feature.kind == "category" else len(self.cuts) + 1)
 
     def codes(self, numbers: Array, missing: npt.NDArray[np.bool_]) -> Codes:
@@ -52,7 +51,6 @@ class BinnedColumn:
         return result
 
     def words(self) -> list[str]:
-        """Say which records each level holds."""
         name = self.feature.name
         if self.feature.kind == "category":
             known = [f"{name} = {label}" for label in self.feature.labels]
@@ -65,16 +63,13 @@ class BinnedColumn:
         return [*known, f"{name} is missing"]
 
     def written_cuts(self) -> list[str]:
-        """Write the cuts between levels."""
         return [_written(self.feature, cut) for cut in self.cuts]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
         return {**self.feature.to_dict(), "cuts": self.cuts.tolist()}
 
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> BinnedColumn:
-        """Read back what `to_dict` wrote."""
         cuts = stored_steps(item, "cuts", -LARGEST, LARGEST)
         return cls(Features.from_list([item]).features[0], cuts)
 
@@ -129,16 +124,13 @@ class ColumnMap(Map):
     seen_missing: Sequence[str]
 
     def met(self, p: Array, covariates: Mapping[str, Any] | None) -> EncodedColumns:
-        """Return the columns of new rows as numbers."""
         return encode(self.features, self.features.columns(covariates, len(p)))
 
     @property
     def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
         return self.features.names
 
     def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new rows have that the fit has not seen."""
         if not self.features.features:
             return ()
         return remarks(self.seen_missing, self.met(p, covariates))

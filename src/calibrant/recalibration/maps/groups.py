@@ -45,14 +45,12 @@ class ColumnShifts:
     slopes: Array | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
         numbers = {"shifts": self.shifts, "errors": self.errors, "records": self.records}
         slopes = {} if self.slopes is None else {"slopes": self.slopes.tolist()}
         return {**self.column.to_dict(), **{k: v.tolist() for k, v in numbers.items()}, **slopes}
 
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> ColumnShifts:
-        """Read back what `to_dict` wrote; wrong lengths are refused."""
         column = BinnedColumn.from_dict(item)
         shifts = stored_numbers(item, "shifts")
         errors, records = (stored_numbers(item, name, 0.0, 1.7e308) for name in ("errors", "records"))
@@ -78,16 +76,13 @@ class HierarchicalMap(ColumnMap):
 
     @property
     def features(self) -> Features:  # type: ignore[override]  # known by the columns
-        """The covariates that the map reads."""
         return Features(tuple(one.column.feature for one in self.columns))
 
     @property
     def seen_missing(self) -> list[str]:  # type: ignore[override]  # known by the columns
-        """The covariates with missing values in the fit."""
         return [one.column.feature.name for one in self.columns if one.records[-1] > 0]
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Add the shifts of each record's levels to its logit."""
         from scipy.special import expit
 
         x = logit(self.start.predict(p), self.clip)
@@ -101,15 +96,8 @@ class HierarchicalMap(ColumnMap):
                 eta = eta + Block(codes, one.column.count, scaled).taken(one.slopes)
         return np.asarray(expit(eta))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all numbers."""
-        names = ("intercept", "slope", "clip", "centre", "deviation")
-        columns = [one.to_dict() for one in self.columns]
-        return {**{k: getattr(self, k) for k in names}, "columns": columns, "start": map_to_dict(self.start)}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map."""
         if not numbers["columns"]:
             raise refused("columns", "must hold a column", numbers["columns"])
         return cls(
@@ -131,6 +119,9 @@ class PatchedGroup:
     levels: tuple[int, ...]
     words: str
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"column": self.column, "levels": list(self.levels), "rule": self.words}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchMap(ColumnMap):
@@ -145,11 +136,9 @@ class PatchMap(ColumnMap):
 
     @property
     def features(self) -> Features:  # type: ignore[override]  # known by the columns
-        """The columns that the map reads."""
         return Features(tuple(one.feature for one in self.columns))
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Apply every patch in its turn."""
         from scipy.special import expit
 
         x = logit(self.start.predict(p), CLIP)
@@ -159,19 +148,8 @@ class PatchMap(ColumnMap):
                 x = applied(x, inside[patch.group], patch)
         return np.asarray(expit(x))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all numbers: the start, the columns, the groups and every patch."""
-        return {
-            "start": map_to_dict(self.start),
-            "columns": [column.to_dict() for column in self.columns],
-            "groups": [{"column": g.column, "levels": list(g.levels), "rule": g.words} for g in self.groups],
-            "patches": patches_to_list(self.patches),
-            "seen_missing": list(self.seen_missing),
-        }
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map; a patch of a group that is not there is refused."""
         columns = tuple(BinnedColumn.from_dict(item) for item in numbers["columns"])
         groups = tuple(_group(item) for item in numbers["groups"])
         patches = patches_from_list(numbers["patches"], len(groups))
@@ -183,16 +161,10 @@ class PatchMap(ColumnMap):
 
 
 def _group(item: Mapping[str, Any]) -> PatchedGroup:
-    """Read a group back: places of a column and of its levels."""
     places = [item["column"], *item["levels"]]
     if not all(type(place) is int for place in places):
         raise refused("groups", "must hold whole numbers", places)
     return PatchedGroup(item["column"], tuple(item["levels"]), str(item["rule"]))
-
-
-def patches_to_list(patches: Sequence[Patch]) -> list[list[float]]:
-    """Return the numbers of every patch."""
-    return [[p.group, p.low, p.high, p.shift, p.z] for p in patches]
 
 
 def patches_from_list(rows: Sequence[Any], groups: int) -> tuple[Patch, ...]:
@@ -229,7 +201,6 @@ class RulePatchMap(ColumnMap):
     seen_missing: tuple[str, ...] = ()
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Apply every patch in its turn."""
         from scipy.special import expit
 
         x = logit(self.start.predict(p), CLIP)
@@ -241,18 +212,16 @@ class RulePatchMap(ColumnMap):
         return np.asarray(expit(x))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything: the start, the columns, the rules and every patch."""
         return {
             "start": map_to_dict(self.start),
             "columns": self.features.to_list(),
             "groups": [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in self.rules],
-            "patches": patches_to_list(self.patches),
+            "patches": [patch.to_dict() for patch in self.patches],
             "seen_missing": list(self.seen_missing),
         }
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map; a patch of a rule that is not there is refused."""
         features = Features.from_list(numbers["columns"]) if numbers["columns"] else Features(())
         rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
         columns = {condition.column for rule in rules for condition in rule.conditions}
@@ -283,7 +252,6 @@ class BoostMap(ColumnMap):
     seen_missing: tuple[str, ...] = ()  # columns in which the fit saw missing values
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Walk every record down every tree."""
         from scipy.special import expit
 
         x = logit(self.start.predict(p), CLIP)
@@ -293,7 +261,6 @@ class BoostMap(ColumnMap):
         return np.asarray(expit(x + self.forest.predict(rows)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers: the start, the columns, and the trees as tables."""
         return {
             "start": map_to_dict(self.start),
             "columns": self.features.to_list(),
@@ -303,7 +270,6 @@ class BoostMap(ColumnMap):
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map."""
         features = Features.from_list(numbers["columns"])
         forest = Forest.from_list(numbers["trees"], len(features.features) + 1)
         return cls(map_of_one_column(numbers["start"]), features, forest, tuple(numbers["seen_missing"]))
@@ -320,7 +286,6 @@ class AugmentMap(ColumnMap):
     seen_missing: tuple[str, ...] = ()
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Let one model after another speak."""
         rows = self.met(p, covariates).encoded.rows
         q = p
         for model in self.models:
@@ -328,7 +293,6 @@ class AugmentMap(ColumnMap):
         return q
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all numbers."""
         return {
             "columns": self.features.to_list(),
             "forests": [model.to_list() for model in self.models if isinstance(model, Forest)],
@@ -339,7 +303,6 @@ class AugmentMap(ColumnMap):
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map."""
         features = Features.from_list(numbers["columns"])
         width = len(features.features) + 1
         for name in ("forests", "regressions"):
@@ -351,7 +314,6 @@ class AugmentMap(ColumnMap):
 
 
 def predicted_by(model: Forest | Linear, rows: Array, logits: bool) -> Array:
-    """Return the prediction of one model."""
     from scipy.special import expit
 
     predicted = model.predict(rows)

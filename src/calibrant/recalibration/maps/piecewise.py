@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -101,11 +101,12 @@ def interpolated(x: Array, values: Array, heights: Array) -> Array:
 
 
 def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array], Array]:
-    """Return how to interpolate `size` numbers, some of them at a time."""
     if size < len(values):
         return lambda x: _among_many(x, values, heights)
     find = finder(values, "right", size)
-    base, slope, height, lowest, highest = bounded_pieces(values, heights)
+    base, slope, height = linear_pieces(values, heights)
+    end = np.append(heights, heights[-1])
+    lowest, highest = np.minimum(height, end), np.maximum(height, end)
 
     def linear(x: Array) -> Array:
         piece = find(x)
@@ -142,20 +143,6 @@ def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
     return np.concatenate((values[:1], values)), slope, np.concatenate((heights[:1], heights))
 
 
-def bounded_pieces(values: Array, heights: Array) -> Array:
-    """Return start, slope and height of each piece, and the lowest and highest of the heights it joins."""
-    base, slope, height = linear_pieces(values, heights)
-    end = np.append(heights, heights[-1])
-    return np.vstack([base, slope, height, np.minimum(height, end), np.maximum(height, end)])
-
-
-def without_flat_middles(values: Array, heights: Array) -> tuple[Array, Array]:
-    """Drop the knots inside plateaus, which change nothing."""
-    same = np.diff(heights) == 0
-    middle = np.concatenate(([False], same[:-1] & same[1:], [False])) if len(values) > 2 else None
-    return (values, heights) if middle is None else (values[~middle], heights[~middle])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PiecewiseMap(Map):
     """Isotonic, centered isotonic and bounded slope maps."""
@@ -166,11 +153,12 @@ class PiecewiseMap(Map):
 
     @classmethod
     def of(cls, values: Array, rates: Array) -> Self:
-        """Return the map, without the knots that change nothing."""
-        return cls(*without_flat_middles(values, rates))
+        """Return the map without the knots inside plateaus, which change nothing."""
+        same = np.diff(rates) == 0
+        middle = np.concatenate(([False], same[:-1] & same[1:], [False])) if len(values) > 2 else None
+        return cls(values, rates) if middle is None else cls(values[~middle], rates[~middle])
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Look up and interpolate."""
         return interpolated(p, self.values, self.rates)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
@@ -186,7 +174,6 @@ class PiecewiseMap(Map):
 
     @property
     def knots(self) -> Knot:
-        """The points between which the map is linear."""
         return Knot(self.values, self.rates)
 
     def thinned(self, tolerance: float) -> PiecewiseMap:
@@ -196,13 +183,8 @@ class PiecewiseMap(Map):
         kept = kept_knots(self.values, self.rates, tolerance)
         return PiecewiseMap(self.values[kept], self.rates[kept])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the knots."""
-        return {"values": self.values.tolist(), "rates": self.rates.tolist()}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from the knots."""
         values = stored_numbers(numbers, "values", 0.0, 1.0)
         if not len(values) or np.any(np.diff(values) < 0):
             raise refused("values", "must be numbers that do not fall", numbers["values"])
@@ -219,7 +201,6 @@ class SplineMap(Map):
     clip: float
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Shift the logit."""
         from scipy.special import expit as rate
 
         shift = _interpolator(self.logits, self.shifts, len(p))
@@ -243,13 +224,8 @@ class SplineMap(Map):
         largest = float(np.abs(self.shifts).max() - np.log(self.clip))
         return expit(place + shifted, largest, algebra)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return knots, shifts and clip."""
-        return {"logits": self.logits.tolist(), "shifts": self.shifts.tolist(), "clip": self.clip}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from knots, shifts and clip."""
         logits = stored_steps(numbers, "logits")
         if not len(logits):
             raise refused("logits", "must hold a number", numbers["logits"])
@@ -267,7 +243,6 @@ class StepMap(Map):
     upper: Array | None = None
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Look the bin up."""
         find = finder(self.edges, "left", len(p))
         return block_by_block(lambda block: self.rates[find(block)], p)
 
@@ -276,7 +251,6 @@ class StepMap(Map):
         return algebra.pieces(p, np.nextafter(self.edges, 2.0), (self.rates,), lambda rate: rate)
 
     def interval(self, p: Array) -> Interval:
-        """Return the simultaneous limits of the bin."""
         if self.lower is None or self.upper is None:
             hint = 'use "histogram" with outcomes of 0 and 1'
             raise InvalidInputError(sentence("these bins", "have no interval", hint=hint))
@@ -285,17 +259,10 @@ class StepMap(Map):
 
     @property
     def bins(self) -> MapBins:
-        """Edges, rates and limits."""
         return MapBins(self.edges, self.rates, self.lower, self.upper)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return edges, rates and limits."""
-        arrays = {"edges": self.edges, "rates": self.rates, "lower": self.lower, "upper": self.upper}
-        return {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from edges, rates and limits."""
         edges = stored_steps(numbers, "edges", 0.0, 1.0)
         bins = len(edges) + 1
         limits = [
@@ -333,7 +300,6 @@ class PairMap(Map):
         return cls(values[kept], if_zero[gaps], if_one[gaps], merge)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Return the merged pair."""
         pair = self._pairs(len(p))
         return block_by_block(lambda block: merged_pair(*pair(block), self.merge), p)
 
@@ -342,7 +308,6 @@ class PairMap(Map):
         return self._pairs(len(p))(p)
 
     def _pairs(self, size: int) -> Callable[[Array], Interval]:
-        """Return how the pairs of `size` predictions are looked up, some of them at a time."""
         find, levels = finder(self.values, "left", size), np.append(self.values, np.inf)
 
         def pair(p: Array) -> Interval:
@@ -362,14 +327,8 @@ class PairMap(Map):
         kept = np.concatenate(([True], moves))
         return algebra.pieces(p, cuts[moves], (rates[kept],), lambda rate: rate)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the levels and the pairs."""
-        arrays = {"values": self.values, "if_zero": self.if_zero, "if_one": self.if_one}
-        return {name: array.tolist() for name, array in arrays.items()} | {"merge": self.merge}
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from the levels and the pairs."""
         values = stored_steps(numbers, "values", 0.0, 1.0)
         size = len(values) + 1
         if_zero, if_one = (stored_numbers(numbers, name, 0.0, 1.0, size) for name in ("if_zero", "if_one"))
@@ -390,11 +349,9 @@ class LogisticMap(Map):
 
     @classmethod
     def of(cls, fit: LogisticFit) -> Self:
-        """Return the map of a fit."""
         return cls(fit.intercept, fit.low, fit.high, fit.clip)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Apply the formula."""
         from scipy.special import expit as rate
 
         def mapped(p: Array) -> Array:
@@ -405,7 +362,6 @@ class LogisticMap(Map):
         return block_by_block(mapped, p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return the formula."""
         clipped = algebra.clip(p, self.clip, 1.0 - self.clip)
         rest = -clipped + 1.0
         if self.low == self.high:
@@ -415,12 +371,7 @@ class LogisticMap(Map):
         largest = abs(self.intercept) - (abs(self.low) + abs(self.high)) * float(np.log(self.clip))
         return expit(eta, largest, algebra)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the four numbers."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild from the four numbers."""
         intercept, low, high = (stored_number(numbers, name) for name in ("intercept", "low", "high"))
         return cls(intercept, low, high, stored_clip(numbers))

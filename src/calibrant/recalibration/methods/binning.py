@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,6 @@ class _Counted:
     records: int
 
     def tolerance(self, alpha: float) -> float:
-        """Return within what all bins are of their true rates; infinite if one of them holds no record."""
         return hoeffding_tolerance(float(self.bins.counts.min()), len(self.bins.counts), alpha)
 
 
@@ -60,15 +58,11 @@ def histogram(
     else:
         chosen = _finest(sample, counted, open_share("tolerance", tolerance), alpha)
     lower, upper = _limits(sample, chosen, alpha)
-    guarantee = _guarantee(sample, chosen, alpha)
+    reached, guarantee = _guarantee(sample, chosen, alpha)
     rates = chosen.bins.rates
-    details = {
-        "bins": len(rates), "confidence": confidence, "tolerance": guarantee.pop("tolerance"), **guarantee,
-    }  # fmt: skip
-    missed = tolerance is not None and details["tolerance"] is None
-    notes = (
-        (f"The tolerance that was asked for has no guarantee ({details['guarantee']}).",) if missed else ()
-    )
+    details = {"bins": len(rates), "confidence": confidence, "tolerance": reached, "guarantee": guarantee}
+    missed = tolerance is not None and reached is None
+    notes = (f"The tolerance that was asked for has no guarantee ({guarantee}).",) if missed else ()
     return Fitted(StepMap(chosen.bins.edges, rates, lower, upper), notes, details)
 
 
@@ -91,17 +85,18 @@ def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -
 
 
 def _wanted_bins(n: int, bins: int | None) -> int:
-    wanted = _usual_bins(n) if bins is None else bins
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-        raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
+    wanted = _checked_bins(bins, n)
     if n < 2 * wanted:
         rule = f"needs {2 * wanted:,} records for {wanted} bins"
         raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
     return wanted
 
 
-def _usual_bins(n: float) -> int:
-    return max(1, min(int(n / 2), round(math.cbrt(n))))
+def _checked_bins(bins: int | None, n: float) -> int:
+    wanted = max(1, min(int(n / 2), round(math.cbrt(n)))) if bins is None else bins
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
+    return wanted
 
 
 def _untied(sample: Sample) -> bool:
@@ -156,14 +151,15 @@ def _limits(sample: Sample, counted: _Counted, alpha: float) -> tuple[Array | No
     return clopper_pearson(ones, counts, alpha / len(counts))
 
 
-def _guarantee(sample: Sample, counted: _Counted, alpha: float) -> dict[str, Any]:
-    if _void(sample) or counted.basis.startswith("none"):
-        return {"tolerance": None, "guarantee": _void(sample) or counted.basis}
+def _guarantee(sample: Sample, counted: _Counted, alpha: float) -> tuple[float | None, str]:
+    void = _void(sample)
+    if void or counted.basis.startswith("none"):
+        return None, void or counted.basis
     count, tolerance = len(counted.bins.counts), counted.tolerance(alpha)
     if tolerance == np.inf:
-        return {"tolerance": None, "guarantee": "none: a bin holds no record"}
+        return None, "none: a bin holds no record"
     text = f"with probability {1 - alpha:g} all {count} bins are within {tolerance:.4g} of their true rates"
-    return {"tolerance": tolerance, "guarantee": f"{text}; from {counted.basis}"}
+    return tolerance, f"{text}; from {counted.basis}"
 
 
 def scaling_binning(
@@ -174,9 +170,7 @@ def scaling_binning(
     There are `bins` of them, or n^(1/3) with n the number of records that the weights count: a weight that is
     split over rows makes no more bins.
     """
-    wanted = _usual_bins(sample.levels.total * (1.0 + ROUNDING)) if bins is None else bins
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-        raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
+    wanted = _checked_bins(bins, sample.levels.total * (1.0 + ROUNDING))
     levels = sample.levels
     fit = logistic(levels, "platt", shrink=shrink, clip=clip)
     scaled = Levels(levels.values, LogisticMap.of(fit).predict(levels.values), levels.weights)
@@ -258,7 +252,6 @@ def hoeffding_tolerance(smallest: float, bins: int, alpha: float) -> float:
 
 
 def clopper_pearson(ones: Array, counts: Array, alpha: float) -> tuple[Array, Array]:
-    """Return exact limits of a rate at confidence 1 - alpha, from successes and trials."""
     from scipy.special import betaincinv
 
     zeros = counts - ones

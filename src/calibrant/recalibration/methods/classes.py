@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_path, softmax_rates
+from calibrant.fits.softmax import Family, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
@@ -27,21 +27,18 @@ Penalty = Literal["auto"] | float
 
 
 def temperature(records: ClassRecords, *, seed: int) -> Fitted:
-    """Divide all logarithms by one temperature."""
     return _fitted(records, "temperature", 0.0)
 
 
 def vector(
     records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
 ) -> Fitted:
-    """Give each class a slope and an intercept, shrunk toward one temperature."""
     return _fitted(records, "vector", _settled(records, "vector", penalty, seed, report))
 
 
 def dirichlet(
     records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
 ) -> Fitted:
-    """Fit a full matrix of the logarithms, shrunk toward one temperature."""
     return _fitted(records, "dirichlet", _settled(records, "dirichlet", penalty, seed, report))
 
 
@@ -88,7 +85,6 @@ def unseen(records: ClassRecords) -> tuple[str, ...]:
 def _settled(
     records: ClassRecords, family: Family, penalty: Penalty, seed: int, report: Report | None
 ) -> float:
-    """Return the penalty: as given, or the one with the least cross-fitted log loss."""
     if penalty != "auto":
         if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not 0 <= penalty < np.inf:
             rule = 'must be "auto" or a number from 0'
@@ -119,7 +115,11 @@ def held_out_path(
     ]
     tried: list[tuple[float, float, Array]] = []
     for fits in zip(*paths, strict=True):
-        losses = np.concatenate([_held_out(part, fit) for (_, part), fit in zip(parts, fits, strict=True)])
+        rates = [
+            softmax_rates(part.table, fit.matrix, fit.intercepts)
+            for (_, part), fit in zip(parts, fits, strict=True)
+        ]
+        losses = np.concatenate([part.losses(q) for (_, part), q in zip(parts, rates, strict=True)])
         tried.append((float(weights @ losses / weights.sum()), fits[0].penalty, losses))
         if report is not None:
             report(len(tried) / (len(penalties) + 1))
@@ -129,12 +129,7 @@ def held_out_path(
     return HeldOutPath(penalty, losses)
 
 
-def _held_out(part: ClassRecords, fit: SoftmaxFit) -> Array:
-    return part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts))
-
-
 def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Report | None = None) -> Fitted:
-    """Fit each class against the rest by a method for two, and normalize."""
     fits: list[Fitted] = []
     for k in range(records.classes):
         fits.append(_inner(records, records.labels == k, records.table[:, k], inner, seed))
@@ -154,17 +149,8 @@ def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, se
 
 
 def _turned_inside(fits: Sequence[Fitted]) -> tuple[str, ...]:
-    """Return a note on the classes whose own map is of negative slope."""
     places = np.flatnonzero([WRONG_WAY in one.notes for one in fits])
     return (_turned(f" of {_columns(places)}"),) if len(places) else ()
-
-
-def _one_sided(right: Array) -> tuple[str, ...]:
-    """Return a note where the predicted class was always right, or never: no map is fitted to that."""
-    if right.min() < right.max():
-        return ()
-    seen = "always right" if right[0] else "never right"
-    return (f"The predicted class was {seen}: its probability is left as it is.",)
 
 
 def top_label(
@@ -185,6 +171,9 @@ def top_label(
             fits.append(Fitted(IdentityMap()))
             continue
         fits.append(_inner(part, right[chosen], pooled.map.predict(confidence[chosen]), platt, seed))
-    turned = (_turned(" of the predicted class"),) if WRONG_WAY in pooled.notes else ()
-    notes = (*turned, *_one_sided(right), *_turned_inside(fits), *unseen(records))
+    turned: tuple[str, ...] = (_turned(" of the predicted class"),) if WRONG_WAY in pooled.notes else ()
+    if right.min() == right.max():  # no map is fitted to that
+        seen = "always right" if right[0] else "never right"
+        turned = (*turned, f"The predicted class was {seen}: its probability is left as it is.")
+    notes = (*turned, *_turned_inside(fits), *unseen(records))
     return Fitted(TopLabelMap(pooled.map, tuple(one.map for one in fits)), notes, {"inner": inner.name})

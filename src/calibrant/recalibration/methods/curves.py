@@ -21,13 +21,11 @@ Ends = Literal["kt", "raw"]
 
 
 def isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted:
-    """Fit the best non-decreasing rates."""
     knots = isotonic_fits.isotonic(sample.levels, honest_ends=_honest(ends))
     return Fitted(PiecewiseMap.of(knots.values, knots.rates))
 
 
 def centered_isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted:
-    """Fit the best non-decreasing rates, one knot per block."""
     knots = isotonic_fits.centered_isotonic(sample.levels, honest_ends=_honest(ends))
     return Fitted(PiecewiseMap.of(knots.values, knots.rates))
 
@@ -64,7 +62,6 @@ ONE_LEVEL = "All predictions are equal, which shows no slope: the map shifts the
 
 
 def identity(sample: Sample, *, seed: int) -> Fitted:
-    """Leave the predictions as they are."""
     return Fitted(IdentityMap())
 
 
@@ -73,30 +70,21 @@ def limits(sample: Sample, *, seed: int) -> Fitted:
     clip = likeliest_limit(sample.levels)
     if clip == 0.0:
         return Fitted(IdentityMap())
-    return Fitted(LogisticMap(0.0, 1.0, 1.0, clip), (), {"clip": clip, "clip_note": _end_note(clip)})
-
-
-def _end_note(clip: float) -> str:
-    return (
-        f"Predictions are kept within {clip:.3g} and {1 - clip:.6g}: so few records do not support 0 and 1."
-    )
+    kept = f"Predictions are kept within {clip:.3g} and {1 - clip:.6g}"
+    details = {"clip": clip, "clip_note": f"{kept}: so few records do not support 0 and 1."}
+    return Fitted(LogisticMap(0.0, 1.0, 1.0, clip), (), details)
 
 
 def shift(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    """Add a constant to the logit."""
     return _fitted(sample, "shift", shrink, clip)
 
 
 def platt(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    """Fit intercept and slope of the logit."""
     return _fitted(sample, "platt", shrink, clip)
 
 
 def temperature(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    """Fit the slope of the logit."""
-    fit = logistic(sample.levels, "temperature", shrink=shrink, clip=clip)
-    details = {**_details(fit, sample.levels), "temperature": temperature_of(fit.low)}
-    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
+    return _fitted(sample, "temperature", shrink, clip)
 
 
 def temperature_of(slope: float) -> float | None:
@@ -109,13 +97,16 @@ def temperature_of(slope: float) -> float | None:
 
 
 def beta(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    """Fit powers of p and of 1 - p, and a constant."""
     return _fitted(sample, "beta", shrink, clip)
 
 
 def _fitted(sample: Sample, family: Family, shrink: Shrink, clip: Clip) -> Fitted:
     fit = logistic(sample.levels, family, shrink=shrink, clip=clip)
-    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), _details(fit, sample.levels))
+    width = fit.width if fit.width < float("inf") else None
+    details = {"clip": fit.clip, "width": width, **_clipped(sample.levels, fit.clip)}
+    if family == "temperature":
+        details["temperature"] = temperature_of(fit.low)
+    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
 
 
 def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
@@ -124,29 +115,19 @@ def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
     return (*notes, *([ONE_LEVEL] if shows_no_slope(sample.levels) else []))
 
 
-def clip_note(levels: Levels, clip: float) -> str:
-    """Say which predictions are mapped to one value; empty if the clip merges none."""
+def _clipped(levels: Levels, clip: float) -> dict[str, str]:
+    """Say which predictions are mapped to one value, if the clip merges any."""
     values = levels.values
     beyond = (values < clip) | (values > 1.0 - clip)
     low, high = np.count_nonzero(values <= clip), np.count_nonzero(values >= 1.0 - clip)
     if not beyond.any() or max(low, high) < 2:
-        return ""
+        return {}
     count = format_value(float(levels.weights[beyond].sum()))
-    return (
+    note = (
         f"Predictions below {clip:.3g} are treated as {clip:.3g}, and above {1 - clip:.6g} as {1 - clip:.6g}"
         f" ({count} records), which fits these records better."
     )
-
-
-def _details(fit: LogisticFit, levels: Levels) -> dict[str, float | str | None]:
-    width = fit.width if fit.width < float("inf") else None
-    return {"clip": fit.clip, "width": width, **_clipped(levels, fit.clip)}
-
-
-def _clipped(levels: Levels, clip: float) -> dict[str, str]:
-    """Return the note on a clip, if it merges predictions."""
-    note = clip_note(levels, clip)
-    return {"clip_note": note} if note else {}
+    return {"clip_note": note}
 
 
 FEW = "The predictions have too few distinct logits for a spline: the map is a shrunk Platt map."

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.columns import Features
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.fits.forest import Forest, TreeParams, grower
-from calibrant.fits.hierarchical import Block, HierarchicalFit
+from calibrant.fits.hierarchical import Block
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import Clip, Linear, logistic_regression
@@ -37,15 +37,12 @@ from calibrant.recalibration.maps.groups import (
 from calibrant.recalibration.methods.curves import FEW, spline
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import RowSample
-from calibrant.results import Array
 
 ROUNDING = 1e-9  # relative: a deviation below it is none
 MOST_LEVELS = 2_000  # the work grows with their third power
 
 
 def _encoded(sample: RowSample) -> tuple[Features, EncodedColumns]:
-    """Return the covariates as numbers."""
-
     def encoded() -> tuple[Features, EncodedColumns]:
         columns = coded(sample.covariates or {})
         features = Features.of(columns)
@@ -68,7 +65,15 @@ def hierarchical(
     leveled = [
         BinnedColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
     ]
-    _refuse_many(leveled)
+    count = sum(one.count for one in leveled)
+    if count > MOST_LEVELS:  # an identifier among the columns is the usual reason
+        widest = max(leveled, key=lambda one: one.count)
+        got = f"got {count:,}, of which column {widest.feature.name!r} has {widest.count:,}"
+        rule, hint = (
+            f"must have at most {MOST_LEVELS:,} levels in all",
+            "leave such a column out, or group its values",
+        )
+        raise InvalidInputError(sentence("covariates", rule, got, hint))
     codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
@@ -80,8 +85,15 @@ def hierarchical(
         scaled = (x - centre) / deviation
         blocks += [Block(c, one.count, scaled) for c, one in zip(codes, leveled, strict=True)]
     fit = fit_shifts(x, sample.outcomes, sample.weights, blocks)
-    counts = [np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)]
-    tables = tuple(_tables(fit, leveled, counts, slopes))
+    counts: list[Any] = [
+        np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)
+    ]
+    further = [one.values for one in fit.blocks[len(leveled) :]]
+    steep: list[Any] = further or [None] * len(leveled)
+    tables = tuple(
+        ColumnShifts(column, shifts.values, shifts.errors, records, slope)
+        for column, shifts, records, slope in zip(leveled, fit.blocks, counts, steep, strict=False)
+    )
     fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
     notes = tuple(note for note in start.notes if note != FEW)
     return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
@@ -111,28 +123,6 @@ def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
             statistic = float(np.sum(sums[large] ** 2 / variances[large]))
             smallest = min(smallest, float(chdtrc(np.count_nonzero(large) - 1, statistic)))
     return min(1.0, smallest * len(features.features))
-
-
-def _refuse_many(leveled: list[BinnedColumn]) -> None:
-    """Refuse more levels than a table can be read of; an identifier among the columns is the usual reason."""
-    count = sum(one.count for one in leveled)
-    if count > MOST_LEVELS:
-        widest = max(leveled, key=lambda one: one.count)
-        got = f"got {count:,}, of which column {widest.feature.name!r} has {widest.count:,}"
-        hint = "leave such a column out, or group its values"
-        rule = f"must have at most {MOST_LEVELS:,} levels in all"
-        raise InvalidInputError(sentence("covariates", rule, got, hint))
-
-
-def _tables(
-    fit: HierarchicalFit, leveled: list[BinnedColumn], counts: list[Any], slopes: bool
-) -> list[ColumnShifts]:
-    collected = []
-    for j, (column, records) in enumerate(zip(leveled, counts, strict=True)):
-        shifts = fit.blocks[j]
-        steep = fit.blocks[len(leveled) + j].values if slopes else None
-        collected.append(ColumnShifts(column, shifts.values, shifts.errors, records, steep))
-    return collected
 
 
 def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:
@@ -189,7 +179,6 @@ def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
 
 
 def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
-    """Return the same for rules; `bins` has no meaning for them."""
     inside = rule_members(sample.rules, sample.covariates)
     names = sorted({condition.column for rule in sample.rules for condition in rule.conditions})
     if not names:  # everyone
@@ -262,7 +251,7 @@ def boost(
     held_out = None if few else [0]
     weight = np.ascontiguousarray(sample.weights)
     grown = boosted(rows, sample.outcomes, x, weight, fold, growth, held_out=held_out)
-    missing = tuple(name for name, count in given.encoded.missing.items() if count)
+    missing = _with_gaps(given)
     details = {
         "gain": grown.gain,
         "gain_error": grown.error,
@@ -297,21 +286,19 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     columns = coded(sample.covariates)
     features = Features.of(columns)
     given = encode(features, columns)
+    weight = np.ascontiguousarray(sample.weights)
     q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
     for _ in range(times):
         rows = np.column_stack((given.encoded.rows, q))
-        models.append(_refitted(rows, sample, features.categorical, model))
+        data = rows, sample.outcomes
+        if model == "logistic":
+            models.append(logistic_regression(*data, weight, features.categorical))
+        elif model == "boosting":
+            growth = replace(BOOSTING, categorical=features.categorical)
+            models.append(boosted_logits(*data, np.zeros(sample.n), weight, growth))
+        else:
+            models.append(boosted_means(*data, weight, replace(TREE, categorical=features.categorical)))
         q = predicted_by(models[-1], rows, logits)
-    missing = tuple(name for name, count in given.encoded.missing.items() if count)
+    missing = _with_gaps(given)
     fitted = AugmentMap(features, tuple(models), logits, missing)
     return Fitted(fitted, (), {"model": model, "times": times})
-
-
-def _refitted(rows: Array, sample: RowSample, categorical: tuple[int, ...], model: Model) -> Forest | Linear:
-    weight = np.ascontiguousarray(sample.weights)
-    if model == "logistic":
-        return logistic_regression(rows, sample.outcomes, weight, categorical)
-    if model == "boosting":
-        growth = replace(BOOSTING, categorical=categorical)
-        return boosted_logits(rows, sample.outcomes, np.zeros(sample.n), weight, growth)
-    return boosted_means(rows, sample.outcomes, weight, replace(TREE, categorical=categorical))

@@ -18,14 +18,12 @@ RAW = MappingProxyType({"ends": "raw"})
 def _one_vs_rest(
     records: ClassRecords, *, seed: int, inner: str = "spline", report: Report | None = None
 ) -> Fitted:
-    """Look up the method for two classes in this table."""
     return classes.one_vs_rest(records, find_method(inner), seed=seed, report=report)
 
 
 def _top_label(
     records: ClassRecords, *, seed: int, inner: str = "platt", report: Report | None = None
 ) -> Fitted:
-    """Look up the methods for two classes in this table."""
     return classes.top_label(records, find_method(inner), find_method("platt"), seed=seed, report=report)
 
 
@@ -262,7 +260,6 @@ def recalibrations() -> Mapping[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """Return a row of the registry, or say which names there are."""
     if name not in _TABLE:
         raise reject_name("method", str(name), ["auto", *_TABLE])
     return _TABLE[name]

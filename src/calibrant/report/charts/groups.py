@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.evaluation.tables import points_to_draw
-from calibrant.groups.audit_result import LEVEL, Audit
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.rules import EVERYONE
 from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field
@@ -25,7 +25,7 @@ FOREST_CAPTION = (
     "With the 95% interval of each group on its own: predictions are too high left of the line, too low "
     "right of it. Ordered by z, which also sees errors that cancel on average."
 )
-FINDINGS = "off beyond chance", "within chance"
+FINDINGS = "off beyond chance", "within chance", "undecided"
 MAX_GROUPS_SHOWN = 20  # groups in the forest
 LABEL = 26  # characters per line of a group's label
 
@@ -37,8 +37,9 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
     groups = audit.groups[:shown]
     columns = _columns(groups)
     lines = max(label.count("\n") + 1 for label in columns["label"])
-    shapes = {"domain": list(FINDINGS), "range": ["diamond", "circle"]}
-    shades = {"domain": list(FINDINGS), "range": [LIGHT["second"], LIGHT["model"]]}
+    kinds = list(FINDINGS if FINDINGS[2] in columns["finding"] else FINDINGS[:2])
+    shapes = {"domain": kinds, "range": ["diamond", "circle", "square"][: len(kinds)]}
+    shades = {"domain": kinds, "range": [LIGHT["second"], LIGHT["model"], LIGHT["quiet"]][: len(kinds)]}
     tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
     tips += [field("z:Q", format=".2f"), field("p-value:Q", format=".3g")]
     wrapped = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
@@ -71,7 +72,7 @@ def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
         "z": [group.z for group in groups],
         "p-value": [group.pvalue for group in groups],
         "finding": [
-            FINDINGS[0] if group.pvalue is not None and group.pvalue <= LEVEL else FINDINGS[1]
+            FINDINGS[2] if group.undecided else FINDINGS[0] if group.is_wrong() else FINDINGS[1]
             for group in groups
         ],
     }

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.repair_preview import Proposal
-from calibrant.evaluation.tables import POINTS, NullBand, consistency_band, density, points_to_draw
+from calibrant.evaluation.tables import POINTS, Band, consistency_band, density, points_to_draw
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import at_floor, format_value, pvalue_text
 from calibrant.metrics.convolved import smoothed_reliability
@@ -131,15 +131,14 @@ def reliability_diagram(
     return canvas.finished(layers, RELIABILITY_TITLE, caption, height=330)
 
 
-def _spline(forecasts: Forecasts, seed: int) -> tuple[Line, NullBand]:
+def _spline(forecasts: Forecasts, seed: int) -> tuple[Line, Band]:
     """Return a logistic spline and its confidence band, as clinicians draw calibration plots."""
     from calibrant.recalibration.recalibrate import recalibrate
 
     fitted = recalibrate(forecasts, method="spline", seed=seed)
     places = np.linspace(forecasts.values[0], forecasts.values[-1], 101)
     rates, found = np.asarray(fitted.predict(places)), fitted.band(places)
-    band = NullBand(places, found.lower, found.upper, found.confidence, 0, seed)
-    return Line(places, rates, np.zeros(len(places), dtype=bool)), band
+    return Line(places, rates, np.zeros(len(places), dtype=bool)), Band(places, found.lower, found.upper)
 
 
 def smoothed(forecasts: Forecasts) -> Line:
