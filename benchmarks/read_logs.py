@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 WORK = """
@@ -58,10 +59,29 @@ def write_object(path: Path, count: int) -> None:
         file.write("]}")
 
 
+def write_archive(path: Path, count: int) -> None:
+    """Write an Inspect log as a zip archive with one member per sample."""
+    about = {"task": "long", "model": "m", "packages": {"inspect_ai": "0.3.100"}}
+    header = json.dumps({"version": 2, "status": "success", "eval": about})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("_journal/start.json", header)
+        archive.writestr("header.json", header)
+        for k in range(count):
+            message = {"message": {"content": f"ANSWER: A\nConfidence: {50 + k % 50}%"}}
+            score = {"choice": {"value": "CI"[k % 2], "answer": "A", "explanation": "word " * 20}}
+            sample = {"id": f"q{k}", "epoch": 1, "output": {"choices": [message]}, "scores": score}
+            archive.writestr(f"samples/q{k}_epoch_1.json", json.dumps(sample))
+
+
 def main(count: int) -> None:
     """Print one line per form and way of reading."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, write in (("samples_long_2026.jsonl", write_lines), ("long.json", write_object)):
+        forms = (
+            ("samples_long_2026.jsonl", write_lines),
+            ("long.json", write_object),
+            ("long.eval", write_archive),
+        )
+        for name, write in forms:
             path = Path(folder) / name
             write(path, count)
             for way in ("csv", "frame"):

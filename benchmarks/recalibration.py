@@ -132,7 +132,21 @@ def peers() -> dict[str, Fit]:
         found["betacal"] = lambda p, y: betacal.BetaCalibration("abm").fit(p.reshape(-1, 1), y).predict
     if venn := peer("venn_abers"):
         found["venn-abers (package)"] = _venn(venn)
+    if probmetrics := peer("probmetrics.calibrators"):
+        for method in ("affine-scaling", "quadratic-scaling", "sms"):
+            found[f"probmetrics {method}"] = _probmetrics(partial(probmetrics.get_calibrator, method))
+        regularized = probmetrics.RegularizedQuadraticScalingCalibrator
+        found["probmetrics regularized quadratic"] = _probmetrics(regularized)
     return found
+
+
+def _probmetrics(calibrator: Callable[[], Any]) -> Fit:
+    def fit(p: Any, y: Any) -> Callable[[Any], Any]:
+        model = calibrator()
+        model.fit(np.column_stack([1 - p, p]), y.astype(int))
+        return lambda new: np.asarray(model.predict_proba(np.column_stack([1 - new, new])))[:, 1]
+
+    return fit
 
 
 def _probcal(kind: Any) -> Fit:

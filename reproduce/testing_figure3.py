@@ -13,7 +13,7 @@ MEASURES = {"smCE": "smooth", "dCE": "lower-distance", "cECE": "convolved"}
 
 
 def quartiles(measure: str, n: int, runs: int = RUNS) -> tuple[float, float, float]:
-    """Return the 25 %, 50 % and 75 % quantiles over the runs."""
+    """Return the 25%, 50% and 75% quantiles over the runs."""
     low, middle, high = np.quantile(values(measure, n, runs), [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
 

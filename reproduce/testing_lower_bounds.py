@@ -60,7 +60,7 @@ def succeeds(n: int, u: np.ndarray, alpha: float, seed: int) -> bool:
 
 
 def fewest(u: np.ndarray, alpha: float, seed: int = 0) -> int:
-    """Return the least number of records, to 5 %, by doubling and halving."""
+    """Return the least number of records, to 5%, by doubling and halving."""
     high = 4
     while not succeeds(high, u, alpha, seed):
         high *= 2
