@@ -154,7 +154,7 @@ def dominance_rows(sets: int) -> Iterator[str]:
         )
 
     cases: list[tuple[str, Callable[..., Any]]] = [
-        ("two constants, 2 % events", constants),
+        ("two constants, 2% events", constants),
         ("two levels each", few_levels),
         ("continuous", continuous),
     ]
@@ -174,7 +174,7 @@ def section(sets: int) -> str:
     parts = [
         START,
         f"{sets} data sets per row. Percent of calibrated data"
-        " sets rejected at the 5 % level; for calibration in the large, percent of 95 % intervals"
+        " sets rejected at the 5% level; for calibration in the large, percent of 95% intervals"
         ' that hold the true value. "As independent" is Kuiper\'s test without the clusters. Fewer than 10'
         " clusters of equal weight, or 5 with an outcome above or below its prediction, are refused.",
         "\n".join(cluster_rows(sets)),
@@ -194,7 +194,7 @@ def slopes(sets: int) -> str:
     """Return the part of the section on slope and smooth error."""
     parts = [
         SLOPES_START,
-        "Slope and smooth error on the same data: percent rejected at the 5 % level, percent of 95 % "
+        "Slope and smooth error on the same data: percent rejected at the 5% level, percent of 95% "
         "intervals that hold the true value, and the same intervals for overconfident predictions (logits "
         "doubled).",
         "\n".join(slope_rows(sets)),

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 START, END = "<!-- groups: begin -->", "<!-- groups: end -->"
 LEVEL = 0.05
 DRAWS = 99
-RARELY = 1e-3  # chance of a mark where the size is 5 %
+RARELY = 1e-3  # chance of a mark where the size is 5%
 Data = tuple[np.ndarray, np.ndarray]  # predictions and true rates
 Model = Callable[[int, np.random.Generator], Data]
 
@@ -202,18 +202,18 @@ def section(sets: int) -> str:
     parts = [
         START,
         f"{sets} data sets per cell. Percent of data sets in which `compare_groups` finds a difference at "
-        "the 5 % level although the groups share one calibration curve; ! marks more than 5 % "
+        "the 5% level although the groups share one calibration curve; ! marks more than 5% "
         "beyond chance (1 in 1,000). In parentheses the percent in which it refuses to compare, because no "
         "records with about the same prediction differ in both group and outcome.",
         "\n".join(compared),
         f"Worst cell: {_extreme(compared, slice(2, None), max)}.",
-        "Percent of 95 % intervals of a group's difference in `audit` (observed rate minus mean prediction) "
+        "Percent of 95% intervals of a group's difference in `audit` (observed rate minus mean prediction) "
         "that hold the true one, given the predictions; four groups per data set. Weighted groups with fewer "
         "than 5 events, or 5 records without one, have no interval.",
         "\n".join(held),
         f"Worst cell: {_extreme(held, slice(1, None), min)}.",
         "Calibrated predictions of clustered rows in three random groups: percent of data sets in which "
-        "`compare_groups` and `audit` find a difference at the 5 % level, and percent of the groups' 95 % "
+        "`compare_groups` and `audit` find a difference at the 5% level, and percent of the groups' 95% "
         "intervals that hold 0. Fewer than 10 clusters of equal weight, or 5 with an outcome above or below "
         "its prediction, are refused.",
         "\n".join(clustered),

@@ -4,14 +4,15 @@
 
 One piece is a kind of data, rows or sketch, a truth and a size; all headline measures are taken of the same
 data sets. Every piece has a seed of its own and is kept in the store as soon as it is known, so that the work
-can be done bit by bit, and be taken up again; `--page-only` writes the page from what is there. A cell that
-looks worse than promised gets more data sets, so that chance and a broken promise can be told apart;
-`--measures slope` simulates these measures again in the stored pieces.
+can be done bit by bit, and be taken up again. Every setting is written to docs/_static/guarantees.csv;
+`--page-only` writes the page from that file. A setting that looks worse than promised gets more data sets, to
+separate chance from a broken promise; `--measures slope` simulates these measures again in the stored pieces.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,18 +20,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 import calibrant as cb
 from calibrant.evaluation.gate import judged_row
-from calibrant.evaluation.rows import NullReference, ResultRow, measure_row
+from calibrant.evaluation.rows import NullReference, ResultRow, measure_rows
 from calibrant.inference.bootstrap import Resampler
 from calibrant.inference.null import NullOutcomes, measured
 
 LEVEL = 0.05
-LEAST_COVERAGE = 0.93  # of intervals that are asked for 95 %
+LEAST_COVERAGE = 0.93  # of intervals that are asked for 95%
 CONFIDENCE = 0.95
 DRAWS = 99
 POPULATION = 90_000  # predictions that stand for the population where its value is taken
@@ -215,7 +217,7 @@ def go_on(piece: Piece, cells: list[Cell], sets: range) -> None:
         luck = NullReference(forecasts, draws=DRAWS, confidence=CONFIDENCE, seed=k)
         with draws_shared():
             for cell, about in zip(cells, rows, strict=True):
-                cell.add(luck.judged(measure_row(forecasts, about)))
+                cell.add(luck.judged(measure_rows(forecasts, [about])[0]))
 
 
 def stored(folder: Path, piece: Piece, sets: int, anew: list[str] | None = None) -> list[Cell]:
@@ -257,68 +259,89 @@ def pieces(kinds: list[str], forms: list[str], sizes: list[int]) -> Iterator[Pie
             yield Piece(kind, form, truth, n)
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}" if whole else "–"
+COLUMNS = {
+    "size_or_power": lambda cell: (cell.rejected, cell.tested),
+    "coverage": lambda cell: (cell.covered, cell.bounded),
+    "wrong_passes": lambda cell: (cell.wrong_passes, cell.sets),
+    "wrong_fails": lambda cell: (cell.wrong_fails, cell.sets),
+}
 
 
-def page(results: list[Cell]) -> str:
-    """Return the page."""
-    template = (Path(__file__).parent / "guarantees.in.md").read_text(encoding="utf-8")
-    parts = {
-        "HEADLINE": _headline(results),
-        "SUMMARY": "\n".join(_summary(results)),
-        "CELLS": _folded(results),
+def setting(cell: Cell) -> dict[str, Any]:
+    """Return one row of the file of settings; figures in percent, None where the question is refused."""
+    piece = cell.piece
+    where = {"measure": cell.name, "data": piece.kind, "form": piece.form, "truth": piece.truth, "n": piece.n}
+    figures = {
+        name: round(100 * part / whole, 1) if whole else None
+        for name, (part, whole) in ((name, counts(cell)) for name, counts in COLUMNS.items())
     }
-    for name, text in parts.items():
-        template = template.replace(f"@@{name}@@", text)
-    return template
+    return {**where, "sets": cell.sets, **figures, "missed": ", ".join(cell.missed())}
 
 
-def _headline(results: list[Cell]) -> str:
+def write_settings(path: Path, results: list[Cell]) -> None:
+    """Write every setting as a row of a CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = [setting(cell) for cell in results]
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_settings(path: Path) -> list[dict[str, Any]]:
+    """Read the file of settings."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row.update(n=int(row["n"]), sets=int(row["sets"]))
+        row.update({name: float(row[name]) if row[name] else None for name in COLUMNS})
+    return rows
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """Return the page for these settings."""
+    text = (Path(__file__).parent / "guarantees.in.md").read_text(encoding="utf-8")
+    parts = {
+        "HEADLINE": _headline(rows),
+        "SUMMARY": "\n".join(_table(rows, "form")),
+        "SETTINGS": "\n".join([*_missing(rows), _simulated(rows), "", *_table(rows, "data")]),
+    }
+    for name, part in parts.items():
+        text = text.replace(f"@@{name}@@", part)
+    return text
+
+
+def _figures(rows: list[dict[str, Any]], name: str) -> list[float]:
+    known = [row for row in rows if name != "size_or_power" or row["truth"] == "calibrated"]
+    return [row[name] for row in known if row[name] is not None]
+
+
+def _headline(rows: list[dict[str, Any]]) -> str:
     """Say in a few sentences what the simulations found."""
-    calibrated = [cell for cell in results if cell.piece.truth == "calibrated"]
-    size = _percent(sum(c.rejected for c in calibrated), sum(c.tested for c in calibrated))
-    coverage = _percent(sum(c.covered for c in results), sum(c.bounded for c in results))
-    passes = _percent(sum(c.wrong_passes for c in results), sum(c.sets for c in results))
-    fails = _percent(sum(c.wrong_fails for c in results), sum(c.sets for c in results))
-    missed = sum(bool(cell.missed()) for cell in results)
+    size, coverage, passes, fails = (f"{fmean(_figures(rows, name)):.1f}%" for name in COLUMNS)
+    missed = sum(bool(row["missed"]) for row in rows)
     return (
         "P-values of 0/1 rows are exact at any number of records. Intervals and the gate are approximate, so "
-        f"they were simulated in {len(results):,} settings: tests reject {size}% of calibrated data sets at "
-        f"the 5% level, 95% intervals contain the true value in {coverage}%, and with the hardest limits "
-        f"`check` passes wrongly in {passes}% and fails wrongly in {fails}%. {missed or 'No'} "
+        f"they were simulated in {len(rows):,} settings: tests reject {size} of calibrated data sets at "
+        f"the 5% level, 95% intervals contain the true value in {coverage}, and with the hardest limits "
+        f"`check` passes wrongly in {passes} and fails wrongly in {fails}. {missed or 'No'} "
         f"setting{'s miss' if missed > 1 else ' misses'} a promise by more than chance."
     )
 
 
-def _folded(results: list[Cell]) -> str:
-    """Return one folded table per measure, with what has not been simulated before them."""
-    sets = sorted({cell.sets for cell in results} - {LONGER})
-    blocks = [
-        *_missing(results),
-        f"Every setting, {' or '.join(map(str, sets))} data sets with {DRAWS} draws each; "
-        f"{sum(cell.sets == LONGER for cell in results)} have {LONGER:,}, among them all that looked worse "
-        f"than promised (a chance below 1 in {1 / SUSPECT:.0f}). All figures in percent; – where the "
-        "question is refused, ! where a promise is missed.",
-    ]
-    for name in dict.fromkeys(cell.name for cell in results):
-        rows = [_line(cell) for cell in results if cell.name == name]
-        blocks += ["", "<details>", f"<summary>{name}</summary>", ""]
-        blocks += [
-            "| measure | data | as | truth | n | size or power | coverage | wrong passes | wrong fails | |"
-        ]
-        blocks += [
-            "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
-            *rows,
-            "",
-            "</details>",
-        ]
-    return "\n".join(blocks)
+def _simulated(rows: list[dict[str, Any]]) -> str:
+    usual = sorted({row["sets"] for row in rows} - {LONGER})
+    return (
+        f"Each setting has {' or '.join(map(str, usual))} data sets with {DRAWS} draws each; "
+        f"{sum(row['sets'] == LONGER for row in rows)} have {LONGER:,}, "
+        "among them all that looked worse than promised "
+        f"(a chance below 1 in {1 / SUSPECT:.0f}). All figures in percent. "
+        "[Every setting](_static/guarantees.csv) as CSV."
+    )
 
 
-def _missing(results: list[Cell]) -> list[str]:
+def _missing(rows: list[dict[str, Any]]) -> list[str]:
     """Say which pieces have not been simulated."""
-    there = {cell.piece for cell in results}
+    there = {Piece(row["data"], row["form"], row["truth"], row["n"]) for row in rows}
     absent = [piece for piece in pieces(list(KINDS), list(FORMS), list(SIZES)) if piece not in there]
     if not absent:
         return []
@@ -326,42 +349,20 @@ def _missing(results: list[Cell]) -> list[str]:
     return [f"Not simulated yet: {'; '.join(lines)}.", ""]
 
 
-def _summary(results: list[Cell]) -> list[str]:
-    """Return a table of all sizes and kinds together, per measure and form, with the worst cell of each."""
+def _table(rows: list[dict[str, Any]], by: str) -> list[str]:
+    """Return a table of all settings per measure and `by`, with the worst setting of each."""
     lines = [
-        "| measure | as | mean size | least coverage | mean coverage | most wrong passes "
+        f"| measure | {by} | mean size | least coverage | mean coverage | most wrong passes "
         "| most wrong fails |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, form in product(HEADLINE, FORMS):
-        cells = [cell for cell in results if cell.name == name and cell.piece.form == form]
-        tested = [cell for cell in cells if cell.piece.truth == "calibrated" and cell.tested]
-        bounded = [cell for cell in cells if cell.bounded]
-        if not cells:
-            continue
-        figures = [
-            _percent(sum(c.rejected for c in tested), sum(c.tested for c in tested)),
-            min((_percent(c.covered, c.bounded) for c in bounded), key=float, default="–"),
-            _percent(sum(c.covered for c in bounded), sum(c.bounded for c in bounded)),
-            max((_percent(c.wrong_passes, c.sets) for c in cells), key=float),
-            max((_percent(c.wrong_fails, c.sets) for c in cells), key=float),
-        ]
-        lines.append(f"| {name} | {form} | {' | '.join(figures)} |")
+    for name, value in dict.fromkeys((row["measure"], row[by]) for row in rows):
+        found = [row for row in rows if row["measure"] == name and row[by] == value]
+        size, coverage, passes, fails = (_figures(found, column) for column in COLUMNS)
+        mean_size = f"{fmean(size):.1f}" if size else "–"
+        cover = f"{min(coverage):.1f} | {fmean(coverage):.1f}" if coverage else "– | –"
+        lines.append(f"| {name} | {value} | {mean_size} | {cover} | {max(passes):.1f} | {max(fails):.1f} |")
     return lines
-
-
-def _line(cell: Cell) -> str:
-    piece = cell.piece
-    figures = [
-        _percent(cell.rejected, cell.tested),
-        _percent(cell.covered, cell.bounded),
-        _percent(cell.wrong_passes, cell.sets),
-        _percent(cell.wrong_fails, cell.sets),
-    ]
-    mark = "! " + ", ".join(cell.missed()) if cell.missed() else ""
-    mark += f" {cell.sets:,} data sets" if cell.sets == LONGER else ""
-    where = f"{cell.name} | {piece.kind} | {piece.form} | {piece.truth} | {piece.n:,}"
-    return f"| {where} | {' | '.join(figures)} | {mark.strip()} |"
 
 
 def main() -> None:
@@ -374,6 +375,7 @@ def main() -> None:
     options.add_argument("--sizes", default=",".join(map(str, SIZES)))
     options.add_argument("--store", type=Path, default=here.parent / "build" / "guarantees")
     options.add_argument("--page", type=Path, default=here / "guarantees.md")
+    options.add_argument("--settings", type=Path, default=here / "_static" / "guarantees.csv")
     options.add_argument("--page-only", action="store_true")
     options.add_argument("--measures", help="measures to simulate again where they are stored")
     given = options.parse_args()
@@ -386,17 +388,19 @@ def main() -> None:
             cells = stored(given.store, piece, given.sets, given.measures and given.measures.split(","))
             bad = {cell.name: cell.missed() for cell in cells if cell.missed()}
             print(piece.file, bad or "", flush=True)
-    results = [cell for path in given.store.glob("*.json") for cell in kept(path)]
-    order = {name: k for k, name in enumerate([*HEADLINE, *KINDS, *FORMS, *TRUTHS])}
-    results.sort(
-        key=lambda c: (
-            *(order[x] for x in (c.name, c.piece.kind, c.piece.form)),
-            order[c.piece.truth],
-            c.piece.n,
+        results = [cell for path in given.store.glob("*.json") for cell in kept(path)]
+        order = {name: k for k, name in enumerate([*HEADLINE, *KINDS, *FORMS, *TRUTHS])}
+        results.sort(
+            key=lambda c: (
+                *(order[x] for x in (c.name, c.piece.kind, c.piece.form)),
+                order[c.piece.truth],
+                c.piece.n,
+            )
         )
-    )
-    given.page.write_text(page(results), encoding="utf-8")
-    print(f"{len(results)} cells, {sum(bool(cell.missed()) for cell in results)} outside the promise")
+        write_settings(given.settings, results)
+    rows = read_settings(given.settings)
+    given.page.write_text(page(rows), encoding="utf-8")
+    print(f"{len(rows)} settings, {sum(bool(row['missed']) for row in rows)} outside the promise")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ INTRODUCTION = """# Speed
 
 What `make bench` and `make bench-billion` measured. Both sides of a row come from the same run; a ratio is
 our time over theirs. "Kept" counts the rows that meet the limit that we set for the ratio, or for the figure
-where there is no ratio.
+where there is no ratio. Rows with neither a limit nor a peer are left out here; benchmarks/results has them.
 """
 
 
@@ -93,7 +93,8 @@ def page() -> str:
     parts += [summary(name, data["rows"]) for name, data in found.items()]
     for name, data in found.items():
         machine = data["machine"]
-        parts += ["", "<details>", f"<summary>{name}</summary>", "", *HEAD, *map(line, data["rows"]), ""]
+        shown = [row for row in data["rows"] if row["at_most"] is not None or row["theirs"] is not None]
+        parts += ["", "<details>", f"<summary>{name}</summary>", "", *HEAD, *map(line, shown), ""]
         parts += [f"{machine['cores']} cores, Python {machine['python']}, {', '.join(machine['packages'])}."]
         parts += ["", "</details>"]
     return "\n".join(parts) + "\n"

@@ -89,7 +89,7 @@ def patients(both: Forecasters) -> str:
 def half(physicians: cb.Forecasts) -> str:
     """The forecast that physicians give most."""
     f = physicians.between(0.5, 0.5)
-    return f'Physicians said "50 %" of {f.n:,} patients. Of these, {f.base_rate:.1%} died.'
+    return f'Physicians said "50%" of {f.n:,} patients. Of these, {f.base_rate:.1%} died.'
 
 
 def report(physicians: cb.Forecasts) -> str:
