@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.formatting import confidence_text, percent, pluralize, pvalue_phrase
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import open_share
@@ -296,7 +296,7 @@ def choose_threshold(
     if clusters is not None:
         hint = "keep one record per cluster, or choose on the clusters' means"
         raise InvalidInputError(
-            sentence("clusters", "cannot be given: the guarantee needs independent rows", hint=hint)
+            "clusters", "cannot be given: the guarantee needs independent rows", hint=hint
         )
     target, level = open_share("risk", risk), open_share("confidence", confidence)
     y, p, ends, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)

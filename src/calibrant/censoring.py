@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import (
     NamedColumn,
@@ -175,7 +175,7 @@ def censored(
         reject_rows(what, "must not be missing", causes, np.isnan(causes), DROP_MISSING)
         reject_rows("strata", "must not be missing", codes, codes < 0, DROP_MISSING)
     if absent.all():
-        raise InvalidInputError(sentence(when, "must have a row without missing values", "got none"))
+        raise InvalidInputError(when, "must have a row without missing values", "got none")
     known = np.where(absent, 0.0, causes)
     wrong = ~absent & ~(np.isfinite(times) & (times >= 0))
     reject_rows(when, "must be finite and not negative", times, wrong)
@@ -192,7 +192,7 @@ def _codes(strata: Any, times: Array) -> npt.NDArray[np.intp]:
     """Return the number of each row's stratum, -1 where it is missing."""
     labels = to_array(strata, "strata")
     if labels.ndim != 1:
-        raise InvalidInputError(sentence("strata", "must be one-dimensional", f"got shape {labels.shape}"))
+        raise InvalidInputError("strata", "must be one-dimensional", f"got shape {labels.shape}")
     check_same_length(labels, times, ("strata", "time"))
     names: dict[Any, int] = {}
     found = [-1 if is_missing(label) else names.setdefault(label, len(names)) for label in labels.tolist()]
@@ -217,4 +217,4 @@ def _check_horizon(made: Censored) -> None:
             where = "" if made.strata.max() == 0 else f" of the stratum of row {rows[0]}"
             got = f"got {made.horizon:g}; the last record{where} is censored at {times[-1]:g}"
             hint = f"use a horizon of at most {times[-1]:g}"
-            raise InvalidInputError(sentence("horizon", "must lie within the follow-up", got, hint))
+            raise InvalidInputError("horizon", "must lie within the follow-up", got, hint)

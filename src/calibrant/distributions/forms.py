@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
 from calibrant.formatting import format_points, percent, pluralize, pvalue_text
 from calibrant.inference.pvalues import holm
 from calibrant.inputs import numeric_vector, to_array
@@ -155,7 +155,7 @@ class CdfValues:
         if not len(place):
             shown = ", ".join(f"{t:g}" for t in self.thresholds[:10])
             rule = f"must be one of those with a value of the CDF: {shown}"
-            raise InvalidInputError(sentence("threshold", rule, f"got {z:g}"))
+            raise InvalidInputError("threshold", rule, f"got {z:g}")
         return self.values[:, place[0]]
 
     def crps(self, y: Array) -> None:
@@ -219,7 +219,7 @@ class Distribution:
     def _quantiles(self) -> str:
         if not self.has_quantiles:
             hint = "pass quantiles, or an object with .ppf"
-            raise InvalidInputError(sentence("forecast", "must have .ppf for quantiles", hint=hint))
+            raise InvalidInputError("forecast", "must have .ppf for quantiles", hint=hint)
         return "ppf" if hasattr(self.given, "ppf") else "icdf"
 
     @property
@@ -241,7 +241,7 @@ class Distribution:
             hint = "one distribution per row, or one for all"
             got = f"got {type(error).__name__}: {error}".rstrip(".")
             rule = f"must have a .{method} of {pluralize(self.n, 'number')}"
-            raise InvalidInputError(sentence("forecast", rule, got, hint)) from None
+            raise InvalidInputError("forecast", rule, got, hint) from None
         kept = found if self.rows is None else found[self.rows]
         reject_rows("forecast", f"must not have a .{method} of NaN", kept, np.isnan(kept))
         return kept
@@ -272,7 +272,7 @@ def as_rows(
         reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)
     absent = np.isnan(y) | gaps
     if absent.all():
-        raise InvalidInputError(sentence("y_true", "must have a row without missing values", "got none"))
+        raise InvalidInputError("y_true", "must have a row without missing values", "got none")
     reject_rows("y_true", "must be finite", y, np.isinf(y))
     kept = form.take(~absent) if absent.any() else form
     _check(kept)
@@ -283,17 +283,17 @@ def _form(forecast: Any, n: int, levels: Any, thresholds: Any) -> tuple[Form, np
     """Return the form that was given, and which rows have a gap."""
     if levels is not None and thresholds is not None:
         hint = "levels= with quantiles, thresholds= with values of the CDF"
-        raise InvalidInputError(sentence("levels and thresholds", "exclude each other", hint=hint))
+        raise InvalidInputError("levels and thresholds", "exclude each other", hint=hint)
     if hasattr(forecast, "cdf"):
         return Distribution(forecast, n), np.zeros(n, dtype=bool)
     table = to_array(forecast, "forecast")
     if table.ndim != 2 or table.dtype.kind not in "biufO" or table.shape[1] == 0:
         hint = "one column per member, quantile or threshold; or an object with .cdf"
         got = f"got {table.dtype} of shape {table.shape}"
-        raise InvalidInputError(sentence("forecast", "must be a table of numbers", got, hint))
+        raise InvalidInputError("forecast", "must be a table of numbers", got, hint)
     if len(table) != n:
         got = f"got {pluralize(n, 'outcome')} and {pluralize(len(table), 'row')} of forecasts"
-        raise InvalidInputError(sentence("y_true and forecast", "must have the same length", got))
+        raise InvalidInputError("y_true and forecast", "must have the same length", got)
     values = np.column_stack([numeric_vector(table[:, k], "forecast") for k in range(table.shape[1])])
     values = values.astype(np.float64)
     gaps = np.isnan(values).any(axis=1)
@@ -304,7 +304,7 @@ def _form(forecast: Any, n: int, levels: Any, thresholds: Any) -> tuple[Form, np
     taus = _ascending("levels", levels, values)
     if taus[0] <= 0 or taus[-1] >= 1:
         got = f"got {taus[0]:g} to {taus[-1]:g}"
-        raise InvalidInputError(sentence("levels", "must lie strictly between 0 and 1", got))
+        raise InvalidInputError("levels", "must lie strictly between 0 and 1", got)
     return Quantiles(values, taus), gaps
 
 
@@ -312,10 +312,10 @@ def _ascending(name: str, given: Any, values: Array) -> Array:
     numbers = numeric_vector(given, name).astype(np.float64)
     if len(numbers) != values.shape[1]:
         got = f"got {len(numbers)} for {pluralize(values.shape[1], 'column')}"
-        raise InvalidInputError(sentence(name, "must have one number per column", got))
+        raise InvalidInputError(name, "must have one number per column", got)
     if not np.all(np.isfinite(numbers)) or np.any(np.diff(numbers) <= 0):
         hint = "order the columns accordingly"
-        raise InvalidInputError(sentence(name, "must be finite and ascending", f"got {given}", hint))
+        raise InvalidInputError(name, "must be finite and ascending", f"got {given}", hint)
     return numbers
 
 

@@ -16,7 +16,7 @@ from calibrant.distributions.forms import (
     cells_of_test,
     quantile_scores,
 )
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.formatting import format_value, percent, pluralize, pvalue_phrase
 from calibrant.inputs import check_same_length, numeric_vector, open_share, probabilities
 from calibrant.metrics.null_laws import log_range_tail
@@ -172,7 +172,7 @@ def quantile_table(
     promised = np.broadcast_to(taus, values.shape)
     if expected is not None:
         if dropped:
-            raise InvalidInputError(sentence("missing", "must not occur where expected is given"))
+            raise InvalidInputError("missing", "must not occur where expected is given")
         promised = np.broadcast_to(probabilities(expected, "expected"), values.shape)
     scores = quantile_scores(y, values, taus).mean(axis=0)
     columns = [

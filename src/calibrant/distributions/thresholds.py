@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.censoring import censored
 from calibrant.distributions.forms import Form, Members, TableOfTests, adjusted_rows, as_rows, cells_of_test
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, percent, pluralize
 from calibrant.inference.intervals import confidence_interval
@@ -125,7 +125,7 @@ def threshold_forecasts(
     y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
     if sample_weight is not None and dropped:
         rule = "must not be given where rows are dropped"
-        raise InvalidInputError(sentence("sample_weight", rule, hint="leave such rows out first"))
+        raise InvalidInputError("sample_weight", rule, hint="leave such rows out first")
     z = finite_number("threshold", threshold)
     return Forecasts(y <= z, form.cdf(z), sample_weight=sample_weight)
 
@@ -185,7 +185,7 @@ def build_threshold_table(
     else:
         places = numeric_vector(at, "at").astype(np.float64)
     if not np.all(np.isfinite(places)) or np.any(np.diff(places) <= 0):
-        raise InvalidInputError(sentence("at", "must be finite and ascending", f"got {at}"))
+        raise InvalidInputError("at", "must be finite and ascending", f"got {at}")
     found = []
     for z in places.tolist():
         forecasts = Forecasts(y <= z, form.cdf(z))
@@ -199,7 +199,7 @@ def build_threshold_table(
         masses = check_weights(numeric_vector(weights, "weights"), "weights")
     if len(masses) != len(places):
         got = f"got {len(masses)} for {pluralize(len(places), 'threshold')}"
-        raise InvalidInputError(sentence("weights", "must have one number per threshold", got))
+        raise InvalidInputError("weights", "must have one number per threshold", got)
     brier, atb = (float(masses @ [getattr(one, name) for one in rows]) for name in ("brier", "atb"))
     members = form.values.shape[1] if isinstance(form, Members) else None
     return ThresholdTable(rows, masses, brier, atb, at is not None, members, len(y), dropped, draws, seed)
@@ -296,7 +296,7 @@ def horizon_table(
     [0.25, 0.5]
     """
     if not predictions:
-        raise InvalidInputError(sentence("predictions", "must have a horizon", "got none"))
+        raise InvalidInputError("predictions", "must have a horizon", "got none")
     count, used = checked_draws(draws), recorded_seed(seed)
     found, n = [], 0
     for horizon in sorted(predictions):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.distributions.forms import Members, as_rows
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.formatting import percent, pluralize, pvalue_phrase
 from calibrant.inputs import check_same_length, to_array, whole_number
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
@@ -169,7 +169,7 @@ def pit(
     count, used = checked_draws(draws), recorded_seed(seed)
     if clusters is not None and missing == "drop":
         hint = "leave such rows out first"
-        raise InvalidInputError(sentence("missing", 'must be "error" with clusters', hint=hint))
+        raise InvalidInputError("missing", 'must be "error" with clusters', hint=hint)
     y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
     low, high = form.pit(y)
     ranks = form.values.shape[1] + 1 if isinstance(form, Members) else MAX_BINS + 1
@@ -226,7 +226,7 @@ def _codes(clusters: Any, n: int) -> npt.NDArray[np.intp]:
     codes = np.unique(labels.astype(str), return_inverse=True)[1]
     if codes.max() < 9:
         got, hint = f"got {codes.max() + 1}", "resampling so few says nothing"
-        raise InvalidInputError(sentence("clusters", "must have at least 10 labels", got, hint))
+        raise InvalidInputError("clusters", "must have at least 10 labels", got, hint)
     return codes
 
 

@@ -22,7 +22,6 @@ from calibrant.errors import (
     UnreadableFileError,
     UnwritableFileError,
     reject_name,
-    sentence,
 )
 from calibrant.files import atomic_path, check_target, scratch_folder
 from calibrant.formatting import pluralize
@@ -113,7 +112,7 @@ class _Mapping:
         """Return the counts; rows of which none has a prediction are refused."""
         if self._rows and self._unusable == self._rows:
             got = f"got none in {pluralize(self._rows, 'row')}"
-            raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", got))
+            raise InvalidInputError(f"column {prediction!r}", "must hold probabilities", got)
         return ApplySummary(self._rows, self._unusable, self._outside)
 
 
@@ -151,7 +150,7 @@ def apply_file(
     check_target(target, files)
     if fitted.columns is not None:
         hint = "use predict in Python"
-        raise InvalidInputError(sentence("apply", "takes maps of two classes", hint=hint))
+        raise InvalidInputError("apply", "takes maps of two classes", hint=hint)
 
     def written(parallel: bool) -> ApplySummary:
         with plain_names(files) as names, atomic_path(target, files) as part:
@@ -182,11 +181,11 @@ def _check_endings(files: Sequence[Path], target: Path) -> None:
     known = ", ".join((*SEPARATORS, *PARQUET))
     if target.suffix.lower() not in (*SEPARATORS, *PARQUET):
         got = f"got {target.suffix or 'no ending'!r}"
-        raise UnreadableFileError(sentence(f"file {str(target)!r}", f"must end in one of {known}", got))
+        raise UnreadableFileError(f"file {str(target)!r}", f"must end in one of {known}", got)
     kinds = {file_format(file) for file in files}
     if kinds not in ({"csv"}, {"parquet"}):
         got = f"got {' and '.join(sorted(kinds))}"
-        raise UnreadableFileError(sentence("files", f"must all end in one of {known}", got))
+        raise UnreadableFileError("files", f"must all end in one of {known}", got)
 
 
 def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
@@ -227,7 +226,7 @@ def _dialects(request: _Request) -> list[CsvDialect]:
     dialects = [read_dialect(file, [request.prediction]) for file in request.files]
     _refuse_other_columns(request.files, [dialect.names for dialect in dialects])
     if len(set(dialects)) > 1:
-        raise UnreadableFileError(sentence("files", "must be written alike", "got several separators"))
+        raise UnreadableFileError("files", "must be written alike", "got several separators")
     place_of(request.files[0], dialects[0].names, request.prediction)
     refuse_taken_name(dialects[0].names, request.into)
     return dialects
@@ -333,7 +332,7 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
                 full = "No space left" in str(error)
                 reason = str(error).splitlines()[0].replace(str(request.part), "the new file")
                 reason = "No space left on device" if full else reason
-                raise UnwritableFileError(sentence("the output", "must be writable", reason)) from None
+                raise UnwritableFileError("the output", "must be writable", reason) from None
             raise unreadable(request.files, error) from None
 
 
@@ -398,7 +397,7 @@ def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request:
     keys = {str(key): str(value) for key, value in connection.execute(query).fetchall()}
     if "ARROW:schema" in keys:
         rule, got = "needs pyarrow to be written unchanged", "got types of Arrow"
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, got, "pip install pyarrow"))
+        raise UnreadableFileError(f"file {str(file)!r}", rule, got, "pip install pyarrow")
     if SPARK_SCHEMA.decode() in keys:
         keys[SPARK_SCHEMA.decode()] = extended_spark_schema(keys[SPARK_SCHEMA.decode()], request.into)
     return keys
@@ -412,14 +411,14 @@ def _refuse_renamed(connection: DuckDBPyConnection, request: _Request, names: li
 
 def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
     subject, rule = f"column {column!r} of {str(file)!r}", "must be of a kind that DuckDB writes unchanged"
-    return UnreadableFileError(sentence(subject, rule, got, "pip install pyarrow, or leave this column out"))
+    return UnreadableFileError(subject, rule, got, "pip install pyarrow, or leave this column out")
 
 
 def _refuse_other_columns(files: Sequence[Path], columns: Sequence[object]) -> None:
     for file, one in zip(files, columns, strict=True):
         if one != columns[0]:
             rule = f"must have the columns of {str(files[0])!r}, in the same order"
-            raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, "got others"))
+            raise UnreadableFileError(f"file {str(file)!r}", rule, "got others")
 
 
 def _cell(column: SourceColumn) -> str:
@@ -530,4 +529,4 @@ def number_cells(values: Array, decimal: str, separator: str) -> list[bytes]:
 
 
 def _disagreement() -> UnreadableFileError:
-    return UnreadableFileError(sentence("rows", "must stay as they are while they are read", "got others"))
+    return UnreadableFileError("rows", "must stay as they are while they are read", "got others")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.results import Array
 
 PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
@@ -62,7 +62,7 @@ def append_column(
         for file, reader in zip(files, readers, strict=True):
             if not reader.schema_arrow.equals(first.schema_arrow):
                 rule = f"must have the columns of {str(files[0])!r}, in the same order"
-                raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, "got other columns"))
+                raise UnreadableFileError(f"file {str(file)!r}", rule, "got other columns")
         place = first.schema_arrow.names.index(prediction)
         schema, keys = _extended_schema(first, into)
         total, written = max(1, sum(reader.metadata.num_rows for reader in readers)), 0
@@ -105,7 +105,7 @@ def _read_errors(file: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         subject = f"file {str(file)!r}"
-        raise UnreadableFileError(sentence(subject, "must be readable as parquet", reason)) from None
+        raise UnreadableFileError(subject, "must be readable as parquet", reason) from None
 
 
 def _check_names(file: Path, names: Sequence[str], prediction: str, into: str) -> None:
@@ -113,7 +113,7 @@ def _check_names(file: Path, names: Sequence[str], prediction: str, into: str) -
         raise reject_name(f"column of {file}", prediction, list(names))
     if names.count(prediction) > 1:
         got = f"got {names.count(prediction)} columns called {prediction!r}"
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must name this column once", got))
+        raise UnreadableFileError(f"file {str(file)!r}", "must name this column once", got)
     refuse_taken_name(names, into)
 
 
@@ -121,7 +121,7 @@ def refuse_taken_name(names: Sequence[str], into: str) -> None:
     """Refuse a new column whose name the file has already, also in other upper and lower case."""
     if into.lower() in (name.lower() for name in names):
         hint = "name another with --as"
-        raise InvalidInputError(sentence(f"column {into!r}", "must not be in the file already", hint=hint))
+        raise InvalidInputError(f"column {into!r}", "must not be in the file already", hint=hint)
 
 
 def refuse_durations(file: Path, name: str) -> None:
@@ -307,4 +307,4 @@ def _shown(leaf: Any) -> str:
 
 def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
     subject, rule = f"column {column!r} of {str(file)!r}", "must be of a type that can be written unchanged"
-    return UnreadableFileError(sentence(subject, rule, got, "leave this column out, or convert it"))
+    return UnreadableFileError(subject, rule, got, "leave this column out, or convert it")

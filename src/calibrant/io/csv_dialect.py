@@ -36,12 +36,10 @@ def head_of(path: Path) -> bytes:
                 if not line or len(head) > HEADER_BYTES:
                     break
     except (OSError, EOFError, zlib.error) as error:
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", str(error))) from None
+        raise UnreadableFileError(f"file {str(path)!r}", "must be readable", str(error)) from None
     if len(head) >= HEADER_BYTES:
         raise UnreadableFileError(
-            sentence(
-                f"file {str(path)!r}", "must have a header", f"got a line of over {HEADER_BYTES:,} bytes"
-            )
+            f"file {str(path)!r}", "must have a header", f"got a line of over {HEADER_BYTES:,} bytes"
         )
     return head
 
@@ -70,7 +68,7 @@ def _start_of_zstandard(path: Path) -> bytes:
         reason, *more = str(error).splitlines()
         if any("not utf-8" in line for line in more):
             raise UnreadableFileError(not_utf8(f"file {str(path)!r}", LATIN, line_of(reason))) from None
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason)) from None
+        raise UnreadableFileError(f"file {str(path)!r}", "must be readable", reason) from None
     return "".join(f"{line or ''}\n" for (line,) in rows).encode()
 
 
@@ -92,7 +90,7 @@ def decoded(path: Path, head: bytes) -> str:
             raise UnreadableFileError(not_utf8(name, encoding))
     if b"\0" in head:
         rule, got = "must be text", "got zero bytes in the header"
-        raise UnreadableFileError(sentence(name, rule, got, "is it UTF-16, or not a CSV file"))
+        raise UnreadableFileError(name, rule, got, "is it UTF-16, or not a CSV file")
     try:
         return head.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -147,13 +145,13 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
     while (line := lines.readline()) in ("\n", "\r\n", "\r"):
         empty += 1
     if not line.strip():
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must have a header", "got empty lines"))
+        raise UnreadableFileError(f"file {str(path)!r}", "must have a header", "got empty lines")
     header = text[lines.tell() - len(line) :]
     try:
         known = [CsvDialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
     except csv.Error as error:
         raise UnreadableFileError(
-            sentence(f"file {str(path)!r}", "must have a header", f"got a first line with a {error}")
+            f"file {str(path)!r}", "must have a header", f"got a first line with a {error}"
         ) from None
     dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
     _refuse_mixed_breaks(path, header, dialect.names)
@@ -174,7 +172,7 @@ def _refuse_mixed_breaks(path: Path, header: str, names: Sequence[str]) -> None:
             "must have line breaks of one kind in its header",
             f"got another in the name {broken[0]!r}",
         )
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", rule, got, "rename that column"))
+        raise UnreadableFileError(f"file {str(path)!r}", rule, got, "rename that column")
 
 
 def _separators(line: str) -> list[str]:

@@ -24,7 +24,6 @@ from calibrant.errors import (
     Place,
     UnreadableFileError,
     reject_name,
-    sentence,
 )
 from calibrant.formatting import pluralize
 from calibrant.inputs import label_hint
@@ -105,7 +104,7 @@ def refuse_nested(column: SourceColumn) -> None:
     if column.kind.endswith("]") or column.kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
         rule, got = "must hold one value per row", f"got values of type {column.kind}"
         hint = "choose one element, or join them to text"
-        raise InvalidInputError(sentence(f"column {column.name!r}", rule, got, hint))
+        raise InvalidInputError(f"column {column.name!r}", rule, got, hint)
 
 
 def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt.NDArray[Any]:
@@ -256,11 +255,11 @@ def outcome_labels(path: FileNames, column: str, positive: str) -> tuple[str, st
     shown = ", ".join(map(repr, labels)) or "none"
     if one is None:
         rule = f"must be one of the labels of column {column!r}"
-        raise InvalidInputError(sentence("--pos-label", rule, f"got {positive!r} for {shown}"))
+        raise InvalidInputError("--pos-label", rule, f"got {positive!r} for {shown}")
     if len(labels) > 2:
         rule, hint = "must hold two labels where --pos-label is given", "calibrant classes takes several"
         more = "..." if len(labels) == MOST_LABELS else ""
-        raise InvalidInputError(sentence(f"column {column!r}", rule, f"got {shown}{more}", hint))
+        raise InvalidInputError(f"column {column!r}", rule, f"got {shown}{more}", hint)
     return column, one, next((label for label in labels if label != one), "")
 
 
@@ -398,7 +397,7 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
         more = f" (and {pluralize(others, 'further copy', 'further copies')})" if others else ""
         got = f"got the same contents in {str(first)!r} and {str(second)!r}{more}"
         hint = "leave one out; --same counts both all the same"
-        raise InvalidInputError(sentence("files", "must hold different rows", got, hint))
+        raise InvalidInputError("files", "must hold different rows", got, hint)
 
 
 def _by(key: Callable[[Path], Hashable], files: Sequence[Path]) -> list[list[Path]]:
@@ -497,9 +496,9 @@ def copied_table(name: str, folder: Path, table: str | None, query: str | None) 
 
     file, *others = resolve_paths(name)
     if others:
-        raise InvalidInputError(sentence(f"file {name!r}", "must be one database", f"got {len(others) + 1}"))
+        raise InvalidInputError(f"file {name!r}", "must be one database", f"got {len(others) + 1}")
     if table is not None and query is not None:
-        raise InvalidInputError(sentence("--table and --query", "must not be given together"))
+        raise InvalidInputError("--table and --query", "must not be given together")
     target = folder / f"{file.stem}.parquet"
     settings = {"memory_limit": MEMORY, "temp_directory": str(folder)}
     try:
@@ -515,10 +514,10 @@ def copied_table(name: str, folder: Path, table: str | None, query: str | None) 
                 if query is None:
                     raise
                 rule = "must be a SELECT that the database can run"  # which is not the fault of the file
-                raise InvalidInputError(sentence("--query", rule, _reason(error))) from None
+                raise InvalidInputError("--query", rule, _reason(error)) from None
     except duckdb.Error as error:
         rule = "must be a DuckDB database that can be read"
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, _reason(error))) from None
+        raise UnreadableFileError(f"file {str(file)!r}", rule, _reason(error)) from None
     return target
 
 
@@ -536,7 +535,7 @@ def _table(connection: DuckDBPyConnection, file: Path, table: str | None) -> str
     if table is None:
         got = f"it has {', '.join(known) or 'no tables'}"
         hint = "--table NAME or --query 'SELECT ...'"
-        raise InvalidInputError(sentence(f"file {str(file)!r}", "needs a table or a query", got, hint))
+        raise InvalidInputError(f"file {str(file)!r}", "needs a table or a query", got, hint)
     if table not in known:
         raise reject_name(f"table of {file}", table, list(known))
     return f"SELECT * FROM {'.'.join(map(identifier, known[table]))}"
@@ -548,7 +547,7 @@ def _checked(connection: DuckDBPyConnection, query: str) -> str:
 
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise InvalidInputError(sentence("--query", "must be one SELECT", f"got {query!r}"))
+        raise InvalidInputError("--query", "must be one SELECT", f"got {query!r}")
     text = query.encode()
     end = len(text)
     for start, kind in reversed(duckdb.tokenize(query)):

@@ -10,7 +10,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.files import scratch_folder
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
         return each_once([file for one in path for file in resolve_paths(one)])
     text = str(path)
     if "\0" in text:
-        raise UnreadableFileError(sentence(f"file {text!r}", "must be a name", "got a zero byte in it"))
+        raise UnreadableFileError(f"file {text!r}", "must be a name", "got a zero byte in it")
     if _is_glob(text):
         return _matched(text)
     _check_file(Path(text))
@@ -80,7 +80,7 @@ def each_once(files: list[Path], subject: str = "files", rule: str = "must be na
     for file in files:
         if file.resolve() in places:
             hint = "copy it under another name if you want its rows counted twice"
-            raise InvalidInputError(sentence(subject, rule, f"got {str(file)!r} twice", hint))
+            raise InvalidInputError(subject, rule, f"got {str(file)!r} twice", hint)
         places.add(file.resolve())
     return files
 
@@ -95,13 +95,13 @@ def file_format(path: Path) -> str:
         return KINDS[ending]
     hint = FOREIGN.get(ending, "").replace("FILE", path.name)
     rule = f"must end in one of {', '.join(KINDS)}"
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", rule, f"got {ending or 'no ending'!r}", hint))
+    raise UnreadableFileError(f"file {str(path)!r}", rule, f"got {ending or 'no ending'!r}", hint)
 
 
 def _matched(pattern: str) -> list[Path]:
     files = list(map(Path, _matches(pattern)))
     if not files:
-        raise UnreadableFileError(sentence(f"file {pattern!r}", "must match a file", "got none"))
+        raise UnreadableFileError(f"file {pattern!r}", "must match a file", "got none")
     for file in files:
         _check_file(file)
     return files
@@ -111,19 +111,19 @@ def _check_file(path: Path) -> None:
     name = f"file {str(path)!r}"
     try:
         if not path.exists():
-            raise UnreadableFileError(sentence(name, "must exist", "got no such file"))
+            raise UnreadableFileError(name, "must exist", "got no such file")
         if path.is_dir():
             hint = f"name its files with a glob, {path / '*.parquet'}"
-            raise UnreadableFileError(sentence(name, "must be a file", "got a folder", hint))
+            raise UnreadableFileError(name, "must be a file", "got a folder", hint)
         if not path.is_file():
             hint = "save it to a file first, or pipe it in and name it -"
-            raise UnreadableFileError(sentence(name, "must be a file", "got a device or a pipe", hint))
+            raise UnreadableFileError(name, "must be a file", "got a device or a pipe", hint)
         if path.stat().st_size == 0:
-            raise UnreadableFileError(sentence(name, "must not be empty", "got 0 bytes"))
+            raise UnreadableFileError(name, "must not be empty", "got 0 bytes")
         with path.open("rb"):
             pass
     except OSError as error:
-        raise UnreadableFileError(sentence(name, "must be readable", error.strerror or str(error))) from None
+        raise UnreadableFileError(name, "must be readable", error.strerror or str(error)) from None
 
 
 POLL = 0.1  # seconds between updates of the progress

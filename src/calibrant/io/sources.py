@@ -42,7 +42,7 @@ class Notation:
     def __post_init__(self) -> None:
         """Refuse marks that no one writes."""
         if self.decimal not in (".", ","):
-            raise InvalidInputError(sentence("decimal", "must be '.' or ','", f"got {self.decimal!r}"))
+            raise InvalidInputError("decimal", "must be '.' or ','", f"got {self.decimal!r}")
 
 
 # How the numbers of this run are written, where the caller does not say
@@ -110,7 +110,7 @@ def refuse_repeats(names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             rule, got = "must be different columns", f"got {name!r} {names.count(name)} times"
-            raise InvalidInputError(sentence("outcome, prediction and weight", rule, got))
+            raise InvalidInputError("outcome, prediction and weight", rule, got)
 
 
 NUMERIC = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
@@ -157,7 +157,7 @@ class SourceColumn:
             return number_sql(self.text, notation)
         if not NUMERIC.fullmatch(self.kind):
             raise InvalidInputError(
-                sentence(f"column {self.name!r}", "must be numeric", f"got values of type {self.kind}")
+                f"column {self.name!r}", "must be numeric", f"got values of type {self.kind}"
             )
         return f"CAST({self.sql} AS DOUBLE)"
 
@@ -191,7 +191,7 @@ def sources(
     kinds = {file_format(file) for file in files}
     if len(kinds) > 1:
         rule, got = "must be of one kind", f"got {' and '.join(sorted(kinds))}"
-        raise UnreadableFileError(sentence("files", rule, got))
+        raise UnreadableFileError("files", rule, got)
     columns = list(dict.fromkeys(wanted))
     if kinds == {"csv"}:
         return _csv(files, names, columns, parallel)
@@ -230,13 +230,13 @@ def place_of(file: Path, names: Sequence[str], name: str) -> int:
     places = [place for place, known in enumerate(names) if known == name]
     if len(places) > 1:
         got = f"got {len(places)} columns called {name!r}"
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must name each column once", got))
+        raise UnreadableFileError(f"file {str(file)!r}", "must name each column once", got)
     if places:
         return places[0]
     if all(_is_number(cell) for cell in names):
         rule, got = "must have a header", f"got {', '.join(names)} as its first line"
         hint = f"put the names of the columns, such as {name}, into the first line"
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, got, hint))
+        raise UnreadableFileError(f"file {str(file)!r}", rule, got, hint)
     raise reject_name(f"column of {file}", name, list(names))
 
 
@@ -326,9 +326,7 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
     if any("single threaded" in line for line in lines):
         return NotInPiecesError(sentence(name, "must be readable in pieces"))
     if file_format(files[0]) != "csv":
-        return UnreadableFileError(
-            sentence(name, f"must be readable as {file_format(files[0])}", lines[0].rstrip("."))
-        )
+        return UnreadableFileError(name, f"must be readable as {file_format(files[0])}", lines[0].rstrip("."))
     if any("unicode" in line.lower() or "utf-8" in line.lower() for line in lines):
         for file in files:
             if (stray := stray_byte(file)) is not None:
@@ -341,16 +339,12 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
         expected, got = (part.split()[-1] for part in counts[0].split(" Found: "))
         rule = "must have the same number of cells in every row"
         return UnreadableFileError(
-            sentence(
-                name,
-                rule,
-                f"got {got} {'cell' if got == '1' else 'cells'} in line {line} and {expected} in the header",
-            )
+            name,
+            rule,
+            f"got {got} {'cell' if got == '1' else 'cells'} in line {line} and {expected} in the header",
         )
     if any("state machine" in text for text in lines):
         rule, got = "must be CSV", "got line endings or quotes that do not fit together"
-        return UnreadableFileError(sentence(name, rule, got, "write it again, with one kind of line ending"))
+        return UnreadableFileError(name, rule, got, "write it again, with one kind of line ending")
     reason = next((text for text in lines if "quote" in text.lower()), lines[0]).rstrip(".")
-    return UnreadableFileError(
-        sentence(name, "must be readable as csv", f"{reason} (line {line})" if line else reason)
-    )
+    return UnreadableFileError(name, "must be readable as csv", f"{reason} (line {line})" if line else reason)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import CalibrantError, Hint, InvalidInputError, reject_name, sentence
+from calibrant.errors import CalibrantError, Hint, InvalidInputError, reject_name
 from calibrant.logs.json_stream import unreadable_log
 
 NAN = math.nan
@@ -68,7 +68,7 @@ class StatedConfidence:
             self._pattern = re.compile(STATED if pattern is None else pattern)
         except re.error as error:
             rule = "must be a regular expression"
-            raise InvalidInputError(sentence("pattern", rule, f"got {pattern!r}: {error}")) from None
+            raise InvalidInputError("pattern", rule, f"got {pattern!r}: {error}") from None
         self._group, self._scale = min(1, self._pattern.groups), scale
 
     def find(self, text: str) -> str | None:
@@ -188,10 +188,10 @@ class Options:
         if self.partial not in PARTIAL:
             raise reject_name("partial", str(self.partial), list(PARTIAL))
         if self.scale is not None and not self.scale > 0:
-            raise InvalidInputError(sentence("scale", "must be above 0", f"got {self.scale}"))
+            raise InvalidInputError("scale", "must be above 0", f"got {self.scale}")
         if self.field is not None and self.confidence is not None:
             got = f"got confidence={self.confidence!r} and field={self.field!r}"
-            raise InvalidInputError(sentence("confidence", "must have one source", got, "leave one out"))
+            raise InvalidInputError("confidence", "must have one source", got, "leave one out")
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence, warn_user
+from calibrant.errors import InvalidInputError, warn_user
 from calibrant.files import atomic_write, check_target
 from calibrant.forecasts import Forecasts
 from calibrant.inference.comparison import OutcomeComparison, compare_outcomes
@@ -147,12 +147,12 @@ def compare_logs(
     """
     logs = [LogRows(path, tool, Options(**options)) for path in paths]
     if len(logs) < 2:
-        raise InvalidInputError(sentence("compare", "needs two logs or more", f"got {len(logs)}"))
+        raise InvalidInputError("compare", "needs two logs or more", f"got {len(logs)}")
     tables = [_answers(log) for log in logs]
     shared = set(tables[0]).intersection(*tables[1:])
     if not shared:
         got = "got " + " and ".join(f"{next(iter(table), ('nothing',))[0]!r}" for table in tables)
-        raise InvalidInputError(sentence("logs", "must share questions of the same task", got))
+        raise InvalidInputError("logs", "must share questions of the same task", got)
     for name, table in zip(paths, tables, strict=True):
         if len(table) > len(shared):
             left = f"{len(table) - len(shared):,} of {len(table):,} answers in {Path(name).name}"

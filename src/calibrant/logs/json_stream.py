@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from calibrant.errors import CalibrantError, MissingDependencyError, UnreadableFileError, sentence
+from calibrant.errors import CalibrantError, MissingDependencyError, UnreadableFileError
 
 CHUNK = 1 << 16  # characters read at a time
 NEAR_END = 64  # an error this close to the end of what was read may only mean that more is needed
@@ -20,7 +20,7 @@ CUT_OFF = "the file is cut off"
 
 def unreadable_log(path: Path, where: str, rule: str, got: str = "", hint: str = "") -> UnreadableFileError:
     place = f"file {str(path)!r}" + (f", {where}" if where else "")
-    return UnreadableFileError(sentence(place, rule, got, hint))
+    return UnreadableFileError(place, rule, got, hint)
 
 
 class JsonScanner:
@@ -181,7 +181,7 @@ class Archive:
         except ImportError:
             rule = "is compressed with zstd, which needs Python 3.14 or the package zstandard"
             hint = "pip install 'calibrant[logs]', or inspect log convert FILE --to json --output-dir DIR"
-            raise MissingDependencyError(sentence(f"file {str(self.path)!r}", rule, hint=hint)) from None
+            raise MissingDependencyError(f"file {str(self.path)!r}", rule, hint=hint) from None
         with self.path.open("rb") as file:
             file.seek(info.header_offset + 26)
             name, extra = struct.unpack("<HH", file.read(4))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import Hint, InvalidInputError, reject_name, sentence, warn_user
+from calibrant.errors import Hint, InvalidInputError, reject_name, warn_user
 from calibrant.logs.answer import TOPICS, Answer, LogFile, Options, lookup, meaning
 from calibrant.logs.inspect import START, InspectLog, is_header, is_zip
 from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
@@ -184,7 +184,7 @@ class LogRows:
         tools = [tool or tool_of(one) for one in self.paths]
         if len(set(tools)) > 1:
             got = f"got {' and '.join(sorted(set(tools)))}"
-            raise InvalidInputError(sentence("logs", "must be of one tool", got, "read them one by one"))
+            raise InvalidInputError("logs", "must be of one tool", got, "read them one by one")
         self.tool = tools[0]
         self.summary = LogSummary(self.tool, [one.name for one in self.paths])
 
@@ -255,7 +255,7 @@ class LogRows:
                 writer.writerow([*(cells[name] for name in COLUMNS), *shares])
         if self.summary.missing_confidence == self.summary.samples:
             name, got = f"file {str(self.paths[0])!r}", f"got none in {self.summary.samples:,} answers"
-            raise InvalidInputError(sentence(name, "must have a confidence", got, WITHOUT_CONFIDENCE))
+            raise InvalidInputError(name, "must have a confidence", got, WITHOUT_CONFIDENCE)
 
     def _cells(self, log: LogFile, sample: Answer) -> dict[str, Any]:
         cells = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.formatting import format_value, pluralize
 from calibrant.logs.answer import Options
 from calibrant.logs.rows import LogRows
@@ -124,9 +124,7 @@ def temperatures(
         else:
             groups.setdefault(log.task, []).append((rows.cluster_of(log, sample), q, label))
     if not groups:
-        raise InvalidInputError(
-            sentence("log", "must have answers with a confidence and a grade", "got none")
-        )
+        raise InvalidInputError("log", "must have answers with a confidence and a grade", "got none")
     alone, common, spread, shrunk = _fit({t: [(q, k) for _, q, k in found] for t, found in groups.items()})
     tasks = tuple(
         TaskTemperature(task, len(found), math.exp(alone[task][0]), alone[task][1], math.exp(shrunk[task]))

@@ -65,7 +65,7 @@ def refuse_many_groups(count: int, names: Sequence[str], max_groups: int) -> Non
         subject = f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
         rule, got = f"must have at most {max_groups:,} groups", f"got {count:,} or more"
         hint = "group by fewer values, or raise max_groups (--max-groups)"
-        raise InvalidInputError(sentence(subject, rule, got, hint))
+        raise InvalidInputError(subject, rule, got, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
         if find_spec(backend) is not None:
             return nw.from_dict(made, backend=backend)
     hint = "install one of them, or pass arrays to Sketch.from_arrays"
-    raise MissingDependencyError(sentence("a mapping", "needs pyarrow, polars or pandas", hint=hint))
+    raise MissingDependencyError("a mapping", "needs pyarrow, polars or pandas", hint=hint)
 
 
 def _values(array: npt.NDArray[Any]) -> list[Any]:
@@ -227,7 +227,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
         table: Any = nw.from_native(frame)
     except TypeError:
         got, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
-        raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
+        raise InvalidInputError("frame", "must be a data frame", got, hint) from None
     except nw.exceptions.DuplicateError as error:
         raise repeated_names("frame", error).with_parts(hint="rename them") from None
     schema = table.collect_schema()
@@ -237,7 +237,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
     for name in columns.by:
         if schema[name].is_nested() or schema[name] == nw.Binary or _holds_lists(table, name, schema[name]):
             rule, got = "must hold one value per row", f"got dtype {schema[name]}"
-            raise InvalidInputError(sentence(f"column {name!r}", rule, got, NO_LISTS))
+            raise InvalidInputError(f"column {name!r}", rule, got, NO_LISTS)
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
         if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
             # Python objects: truth values with None, decimals; text among them is refused
@@ -250,7 +250,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
         elif not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             got = f"got dtype {schema[name]}"
             raise InvalidInputError(
-                sentence(f"column {name!r}", "must be numeric", got, "cast it, or map the labels to 0 and 1")
+                f"column {name!r}", "must be numeric", got, "cast it, or map the labels to 0 and 1"
             )
     return table
 
@@ -274,7 +274,7 @@ def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
         if "unhashable" not in str(error):
             raise
         raise InvalidInputError(
-            sentence("a column of groups", "must hold one value per row", "got lists", NO_LISTS)
+            "a column of groups", "must hold one value per row", "got lists", NO_LISTS
         ) from None
     return {
         name: _labels(frame[name]) if name.startswith("calibrant_by_") else frame[name].to_numpy()
@@ -325,9 +325,7 @@ def from_rows(
     sums = np.where(good, np.array([result[name] for name in SUMS]), 0.0)
     if not np.all(np.isfinite(sums)):
         raise InvalidInputError(
-            sentence(
-                f"column {columns.weight!r}", "must have finite sums of squares", hint="scale the weights"
-            )
+            f"column {columns.weight!r}", "must have finite sums of squares", hint="scale the weights"
         )
     low, high = (np.where(good, _floats(rows[name]), 0.0) for name in (LOW, HIGH))
     raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.kernels import ordering as cell_sums
 from calibrant.kernels.ordering import add_rows
 from calibrant.results import Array
@@ -43,7 +43,7 @@ REJECTS = (
 def check_cells(cells: int) -> int:
     if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or not 1 <= cells <= MAX_CELLS:
         rule = f"must be a whole number from 1 to {MAX_CELLS:,}"
-        raise InvalidInputError(sentence("cells", rule, f"got {cells!r}"))
+        raise InvalidInputError("cells", rule, f"got {cells!r}")
     return int(cells)
 
 
@@ -151,9 +151,7 @@ def check_squares(weights: Array, squares: Array, groups: Whole | None = None) -
     if totals[worst] < LEAST_SQUARES:
         hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
         got = f"got weights that sum to {weights[groups == worst].sum():g}"
-        raise InvalidInputError(
-            sentence("weights of the sketch", "must have squares that a float can hold", got, hint)
-        )
+        raise InvalidInputError("weights of the sketch", "must have squares that a float can hold", got, hint)
 
 
 def empty_table() -> CellTable:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.io.read import refuse_nested
 from calibrant.io.sources import SourceColumn
 
@@ -52,9 +52,7 @@ def plain_label(item: Any) -> Any:
         return _time_label(item)
     if isinstance(item, (list, tuple, dict, set, np.ndarray, bytes)):
         rule, got = "must hold one value per row", f"got {type(item).__name__}"
-        raise InvalidInputError(
-            sentence("column of groups", rule, got, "choose one element, or make it text")
-        )
+        raise InvalidInputError("column of groups", rule, got, "choose one element, or make it text")
     return str(item)
 
 
@@ -150,7 +148,7 @@ def label_sql(column: SourceColumn) -> str:
         return f"CAST(round(epoch({cell}) * 1000000) AS BIGINT)"
     if kind in ("BLOB", "BIT"):
         rule, got = "must hold text, numbers or dates", f"got values of type {kind}"
-        raise InvalidInputError(sentence(f"column {column.name!r}", rule, got))
+        raise InvalidInputError(f"column {column.name!r}", rule, got)
     return cell if label_reader(kind) is plain_label else f"CAST({cell} AS VARCHAR)"
 
 
@@ -204,7 +202,7 @@ def refuse_truth_beside_numbers(subject: str, items: Iterable[Any]) -> None:
     for item in items:
         if truth.setdefault(item, isinstance(item, bool)) != isinstance(item, bool):
             rule, got = "must not mix truth values and numbers", f"got {bool(item)} and {int(item)}"
-            raise InvalidInputError(sentence(subject, rule, got, "write the truth values as 0 and 1"))
+            raise InvalidInputError(subject, rule, got, "write the truth values as 0 and 1")
 
 
 def refuse_lookalikes(labels: Sequence[Label]) -> None:
@@ -217,7 +215,7 @@ def refuse_lookalikes(labels: Sequence[Label]) -> None:
         if known != label:
             rule, got = "must have labels of one type", f"got {known!r} and {label!r}"
             hint = "make the column text, or a number, in all of them"
-            raise InvalidInputError(sentence("sketches", rule, got, hint))
+            raise InvalidInputError("sketches", rule, got, hint)
 
 
 def _shown(item: Any) -> str:

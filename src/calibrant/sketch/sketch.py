@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Cells, Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.audit_sketch import Strata
@@ -48,7 +48,7 @@ def as_names(by: str | list[str] | None) -> tuple[str, ...]:
     names = () if by is None else (by,) if isinstance(by, str) else by
     listed = isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
     if not listed or len(set(names)) < len(names):
-        raise InvalidInputError(sentence("by", "must name different columns", f"got {by!r}"))
+        raise InvalidInputError("by", "must name different columns", f"got {by!r}")
     return tuple(names)
 
 
@@ -182,16 +182,14 @@ class Sketch:
     ) -> None:
         """Add records to this sketch, in place: micro-batches of a stream, in constant memory."""
         if self._by:
-            raise InvalidInputError(
-                sentence("update", "needs a sketch without groups", f"got by={list(self._by)}")
-            )
+            raise InvalidInputError("update", "needs a sketch without groups", f"got by={list(self._by)}")
         rows = check_records(y_true, y_prob, sample_weight, missing)
         warn_if_swapped(rows)
         w = np.full(len(rows), rows.largest) if rows.weight is None and rows.largest != 1.0 else rows.weight
         with np.errstate(over="ignore"):
             batch = tabulated(rows.outcome.astype(np.float64), rows.prediction + 0.0, w, self._cells)
         if not np.all(np.isfinite(batch.sums)):
-            raise InvalidInputError(sentence("sample_weight", "must have finite sums of squares"))
+            raise InvalidInputError("sample_weight", "must have finite sums of squares")
         self._add(batch)
         if rows.dropped:
             self._add(dropped_rows(self._cells, rows.dropped))
@@ -274,7 +272,7 @@ class Sketch:
         """Return the Forecasts at this resolution: every measure, test and chart takes them."""
         table = self._whole()
         if not len(table):
-            raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
+            raise InvalidInputError("sketch", "must hold a record", "got none")
         w, ww, wv, wy, wyv, spread, null, mixed = table.sums
         total = float(w.sum())
         check_squares(w, ww)
@@ -307,11 +305,11 @@ class Sketch:
         number, code, table = number[inside], code[inside], self._table[inside]
         if not self._by:
             hint = 'make it with by=["region", "age"], say'
-            raise InvalidInputError(sentence("sketch", "must have groups to be audited", "got none", hint))
+            raise InvalidInputError("sketch", "must have groups to be audited", "got none", hint)
         if not len(table):
-            raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
+            raise InvalidInputError("sketch", "must hold a record", "got none")
         if table.sums[-1].any():
-            raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got a sketch of fractions"))
+            raise InvalidInputError("outcomes", "must be 0 or 1", "got a sketch of fractions")
         known, group = np.unique(number, return_inverse=True)
         check_squares(table.sums[0], table.sums[1], group)
         order = np.lexsort((group, code))
@@ -396,16 +394,16 @@ class Sketch:
 def merge(*sketches: Sketch) -> Sketch:
     """Add sketches up; they must have the same cells and the same grouping."""
     if not sketches:
-        raise InvalidInputError(sentence("sketches", "must be one or more", "got none"))
+        raise InvalidInputError("sketches", "must be one or more", "got none")
     first = sketches[0]
     for other in sketches[1:]:
         if other.cells != first.cells:
             raise InvalidInputError(
-                sentence("sketches", "must have the same cells", f"got {first.cells:,} and {other.cells:,}")
+                "sketches", "must have the same cells", f"got {first.cells:,} and {other.cells:,}"
             )
         if other.by != first.by:
             got = f"got {list(first.by)} and {list(other.by)}"
-            raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", got))
+            raise InvalidInputError("sketches", "must be grouped by the same columns", got)
     made = Sketch.from_table(
         first.cells, first.by, merged_cells([sketch.found for sketch in sketches], first.cells)
     )

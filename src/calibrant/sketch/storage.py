@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import MissingDependencyError, UnreadableFileError, sentence
+from calibrant.errors import MissingDependencyError, UnreadableFileError
 from calibrant.files import atomic_path
 from calibrant.io.session import connect, identifier, literal, plain_names
 from calibrant.sketch.aggregate import Aggregated
@@ -26,7 +26,7 @@ SLACK = 1e-6  # relative: sums are taken in any order
 
 
 def not_a_sketch(given: str) -> UnreadableFileError:
-    return UnreadableFileError(sentence("sketch", "must be as calibrant writes it", given))
+    return UnreadableFileError("sketch", "must be as calibrant writes it", given)
 
 
 def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> None:
@@ -139,7 +139,7 @@ def load(path: Path) -> Stored:
         reason = error.strerror or str(error)
     except UnreadableFileError as error:
         reason = str(error).rstrip(".")
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a sketch", reason))
+    raise UnreadableFileError(f"file {str(path)!r}", "must be a sketch", reason)
 
 
 def to_bytes(sketch: Stored) -> bytes:
@@ -185,7 +185,7 @@ def to_arrow(sketch: Stored) -> Any:
         import pyarrow as pa
     except ImportError:
         hint = "pip install pyarrow"
-        raise MissingDependencyError(sentence("Arrow tables", "need pyarrow", hint=hint)) from None
+        raise MissingDependencyError("Arrow tables", "need pyarrow", hint=hint) from None
     columns = _columns(sketch)
     return pa.table(columns).replace_schema_metadata({HEADER: _header(sketch, columns)})
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.files import scratch_folder
 from calibrant.io.read import (
     UNREAD,
@@ -253,7 +253,7 @@ def _reader(parts: Sequence[Source], name: str) -> Reader:
     families = {label_family(kind) for kind in kinds}
     if len(families) > 1:
         rule, got = "must have one type in all files", f"got {' and '.join(sorted(set(kinds)))}"
-        raise InvalidInputError(sentence(f"column {name!r}", rule, got))
+        raise InvalidInputError(f"column {name!r}", rule, got)
     return label_reader(kinds[0])
 
 
