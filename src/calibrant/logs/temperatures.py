@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
 from calibrant.formatting import format_value, pluralize
@@ -19,7 +20,7 @@ from calibrant.results import Array, Result, Table, number_cell, text_cell
 FOLDS = 5
 MIN_PROBABILITY = 1e-12  # smaller ones are raised to this before logarithms are taken
 MAX_LOG = 5.0  # temperatures are looked for between exp(-5) and exp(5)
-Answers = list[tuple[Array, int]]  # log-probabilities of the choices, and the right choice
+Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,15 +64,18 @@ class Temperatures(Result):
 
     def apply(self, answers: Any) -> Array:
         """Return the recalibrated confidence of each answer of a frame that `read` returned."""
-        return np.array(
-            [
-                math.nan if (q := _logs(found, confidence)) is None
-                else float(_softmax(q / self.temperature(str(task)))[q.argmax() if found is not None else 1])
-                for task, confidence, found in zip(
-                    answers["task"], answers["confidence"], answers["probabilities"], strict=True
-                )
-            ]
-        )  # fmt: skip
+        from scipy.special import softmax
+
+        columns = (answers[name] for name in ("task", "confidence", "probabilities"))
+        applied = []
+        for task, confidence, probabilities in zip(*columns, strict=True):
+            q = _log_probabilities(probabilities, confidence)
+            if q is None:
+                applied.append(math.nan)
+            else:
+                answer = 1 if probabilities is None else q.argmax()
+                applied.append(float(softmax(q / self.temperature(str(task)))[answer]))
+        return np.array(applied)
 
     def sheet(self) -> Table:
         """Return the table of the tasks."""
@@ -114,27 +118,34 @@ def temperatures(
     Temperatures
     """
     rows, dropped = LogRows(path, tool, Options(**options)), 0
-    groups: dict[str, list[tuple[str, Array, int]]] = {}
+    found: list[tuple[str, str, Array, int]] = []
     for log, sample in rows:
-        q, label = _logs(sample.probabilities, sample.confidence), sample.label
+        q, label = _log_probabilities(sample.probabilities, sample.confidence), sample.label
         if sample.probabilities is None and not math.isnan(sample.correct):
             label = int(sample.correct)
         if q is None or label is None:
             dropped += 1
         else:
-            groups.setdefault(log.task, []).append((rows.cluster_of(log, sample), q, label))
-    if not groups:
+            found.append((log.task, rows.cluster_of(log, sample), q, label))
+    if not found:
         raise InvalidInputError("log", "must have answers with a confidence and a grade", "got none")
-    alone, common, spread, shrunk = _fit({t: [(q, k) for _, q, k in found] for t, found in groups.items()})
-    tasks = tuple(
-        TaskTemperature(task, len(found), math.exp(alone[task][0]), alone[task][1], math.exp(shrunk[task]))
-        for task, found in groups.items()
-    )
-    count = sum(map(len, groups.values()))
-    return Temperatures(tasks, math.exp(common), spread, _held_out(groups), count, dropped)
+    names, questions, logs, labels = zip(*found, strict=True)
+    table = np.full(
+        (len(logs), max(map(len, logs))), -np.inf
+    )  # some have fewer choices
+    for row, q in zip(table, logs, strict=True):
+        row[: len(q)] = q
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    tasks, right = np.array([places[name] for name in names]), np.array(labels)
+    alone, errors, common, spread, shrunk = _fit(table, right, tasks, len(places))
+    counts = np.bincount(tasks).tolist()
+    columns = (counts, np.exp(alone).tolist(), errors.tolist(), np.exp(shrunk).tolist())
+    fitted = tuple(TaskTemperature(*one) for one in zip(places, *columns, strict=True))
+    losses = _held_out(table, right, tasks, np.unique(questions, return_inverse=True)[1])
+    return Temperatures(fitted, math.exp(common), spread, losses, len(found), dropped)
 
 
-def _logs(probabilities: Any, confidence: float) -> Array | None:
+def _log_probabilities(probabilities: Any, confidence: float) -> Array | None:
     """Return the log-probabilities of the choices, or of wrong and right; None without a confidence."""
     if probabilities is None and math.isnan(confidence):
         return None
@@ -142,94 +153,70 @@ def _logs(probabilities: Any, confidence: float) -> Array | None:
     return np.asarray(np.log(np.maximum(np.asarray(shares, dtype=np.float64), MIN_PROBABILITY)))
 
 
-def _softmax(scores: Array) -> Array:
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+def _losses(table: Array, right: Codes, log_temperature: float | Array) -> Array:
+    """Return the log loss of each answer."""
+    from scipy.special import log_softmax
+
+    scores = table * np.exp(-np.broadcast_to(log_temperature, len(table)))[:, None]
+    return -np.asarray(log_softmax(scores, axis=1)[np.arange(len(right)), right])
 
 
-def _stacked(answers: Answers) -> list[tuple[Array, Any]]:
-    """Return answers with equally many choices as one table each."""
-    sizes = sorted({len(q) for q, _ in answers})
-    parts = [[(q, k) for q, k in answers if len(q) == size] for size in sizes]
-    return [(np.stack([q for q, _ in part]), np.array([k for _, k in part])) for part in parts]
-
-
-def _loss(tables: Iterable[tuple[Array, Any]], log_temperature: float) -> float:
-    total = 0.0
-    for q, right in tables:
-        scores = q * math.exp(-log_temperature)
-        top = scores.max(axis=1)
-        spread = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
-        total += float(np.sum(spread - scores[np.arange(len(right)), right]))
-    return total
-
-
-def _least(loss: Callable[[float], float]) -> float:
+def _best(table: Array, right: Codes, penalty: float = 0.0, centre: float = 0.0) -> float:
+    """Return the logarithm of the temperature with the least log loss, penalized away from `centre`."""
     from scipy.optimize import minimize_scalar
+
+    def loss(t: float) -> float:
+        return float(_losses(table, right, t).sum()) + penalty * (t - centre) ** 2
 
     return float(minimize_scalar(loss, bounds=(-MAX_LOG, MAX_LOG), method="bounded").x)
 
 
-def _fit_one(answers: Answers) -> tuple[float, float]:
+def _fit_one(table: Array, right: Codes) -> tuple[float, float]:
     """Return the logarithm of the best temperature, and its standard error."""
-    tables = _stacked(answers)
-    if all(np.ptp(q, axis=1).max() == 0 for q, _ in tables):
+    from scipy.special import softmax
+
+    lowest = np.where(np.isinf(table), table.max(axis=1, keepdims=True), table).min(axis=1)
+    if np.all(table.max(axis=1) == lowest):
         return 0.0, 1e6  # choices that are all equal fit any temperature
-    best = _least(lambda t: _loss(tables, t))
-    information = 0.0
-    for q, _ in tables:
-        scores = q * math.exp(-best)
-        shares = _softmax(scores)
-        mean = (shares * scores).sum(axis=1, keepdims=True)
-        information += float(np.sum(shares * (scores - mean) ** 2))
-    return best, 1 / math.sqrt(max(information, 1e-12))
+    best = _best(table, right)
+    scores = table * math.exp(-best)
+    shares = softmax(scores, axis=1)
+    scores = np.where(np.isinf(scores), 0.0, scores)
+    mean = (shares * scores).sum(axis=1, keepdims=True)
+    return best, 1 / math.sqrt(max(float(np.sum(shares * (scores - mean) ** 2)), 1e-12))
 
 
-def _fit(
-    groups: dict[str, Answers],
-) -> tuple[dict[str, tuple[float, float]], float, float, dict[str, float]]:
-    """Return each task's own fit, the common logarithm, its spread, and the shrunken logarithms."""
-    alone = {task: _fit_one(answers) for task, answers in groups.items()}
-    values, variances = (np.array(column) for column in zip(*alone.values(), strict=True))
-    variances = variances**2
-    weights = 1 / variances
+def _fit(table: Array, right: Codes, tasks: Codes, count: int) -> tuple[Array, Array, float, float, Array]:
+    """Return each task's own logarithm and its error, the common one, the spread, and the shrunken ones.
+
+    A task without answers gets the common one. `fits.hierarchical` does not serve here: it shifts the logit
+    of two outcomes, whereas a temperature scales the logits of any number of choices.
+    """
+    rows = {task: np.flatnonzero(tasks == task) for task in np.unique(tasks).tolist()}
+    values, errors = np.array([_fit_one(table[found], right[found]) for found in rows.values()]).T
+    weights = 1 / errors**2
     mean = weights @ values / weights.sum()
-    room = weights.sum() - (weights**2).sum() / weights.sum()
+    capacity = weights.sum() - (weights**2).sum() / weights.sum()
     excess = float(weights @ (values - mean) ** 2) - (len(values) - 1)
-    between = max(0.0, excess / room) if len(values) > 1 and room > 0 else 0.0
-    weights = 1 / (variances + between)
+    between = max(0.0, excess / capacity) if len(values) > 1 and capacity > 0 else 0.0
+    weights = 1 / (errors**2 + between)
     common = float(weights @ values / weights.sum())
-    if not between:
-        return alone, common, 0.0, dict.fromkeys(alone, common)
-
-    def shrunk(answers: Answers) -> float:
-        """Fit with the penalty of the normal law: where all answers are wrong, no parabola is near."""
-        tables = _stacked(answers)
-        return _least(lambda t: _loss(tables, t) + (t - common) ** 2 / (2 * between))
-
-    fitted = {task: shrunk(answers) for task, answers in groups.items()}
-    return alone, common, math.sqrt(between), fitted
+    shrunk = np.full(count, common)
+    for task, found in rows.items() if between else ():
+        # fitted with the penalty of the normal law: where all answers are wrong, no parabola is near
+        shrunk[task] = _best(table[found], right[found], 1 / (2 * between), common)
+    return values, errors, common, math.sqrt(between), shrunk
 
 
-def _held_out(groups: dict[str, list[tuple[str, Array, int]]]) -> dict[str, float]:
+def _held_out(table: Array, right: Codes, tasks: Codes, questions: Codes) -> dict[str, float]:
     """Return the mean log loss on questions left out of the fit: as logged, one temperature, one per task."""
-    questions = sorted({question for found in groups.values() for question, _, _ in found})
-    fold_of = {question: k % FOLDS for k, question in enumerate(questions)}
-    losses, count = dict.fromkeys(("as logged", "one temperature", "one per task"), 0.0), 0
-    for fold in range(min(FOLDS, len(questions))):
-        inside = {
-            task: [(q, k) for question, q, k in found if fold_of[question] != fold]
-            for task, found in groups.items()
-        }
-        fitted = {task: answers for task, answers in inside.items() if answers}
-        if not fitted:
-            return {}
-        _, common, _, shrunk = _fit(fitted)
-        pooled = _fit_one([one for answers in fitted.values() for one in answers])[0]
-        for task, found in groups.items():
-            outside = _stacked([(q, k) for question, q, k in found if fold_of[question] == fold])
-            count += sum(len(right) for _, right in outside)
-            at = (0.0, pooled, shrunk.get(task, common))
-            for name, value in zip(losses, at, strict=True):
-                losses[name] += _loss(outside, value)
-    return {name: total / count for name, total in losses.items()}
+    losses = {name: np.zeros(len(right)) for name in ("as logged", "one temperature", "one per task")}
+    if questions.max() == 0:
+        return {}
+    for fold in range(min(FOLDS, int(questions.max()) + 1)):
+        inside, outside = questions % FOLDS != fold, questions % FOLDS == fold
+        shrunk = _fit(table[inside], right[inside], tasks[inside], int(tasks.max()) + 1)[-1]
+        pooled = _fit_one(table[inside], right[inside])[0]
+        for name, value in zip(losses, (0.0, pooled, shrunk[tasks[outside]]), strict=True):
+            losses[name][outside] = _losses(table[outside], right[outside], value)
+    return {name: float(found.mean()) for name, found in losses.items()}
