@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.columns import cluster_labels
+from calibrant.errors import reject_rows
 from calibrant.results import Array
 
 
@@ -53,3 +55,14 @@ class Clusters:
         from scipy.sparse import csr_array
 
         return csr_array((terms, (places, self.codes)), shape=(width, self.number))
+
+
+def clusters_of(labels: Any, length: int, rows: npt.NDArray[np.int64]) -> Clusters | None:
+    """Number the clusters of the rows that are kept, among `length` labels."""
+    if labels is None:
+        return None
+    values, gaps = cluster_labels(labels, length)
+    used = np.isin(np.arange(length), rows)
+    hint = "leave such rows out, or give each a label of its own"
+    reject_rows("clusters", "must not be missing", values, gaps & used, hint)
+    return Clusters.of(values[rows])

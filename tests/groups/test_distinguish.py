@@ -49,7 +49,7 @@ class LeastSquares:
 @pytest.fixture
 def only_pvalues(monkeypatch):
     """Leave out the words for what was found, which take longer than the test on so few rows."""
-    monkeypatch.setattr("calibrant.groups.distinguisher._leaves", lambda *given: [])
+    monkeypatch.setattr("calibrant.groups.distinguisher.shallow_tree", lambda *given, **named: [])
 
 
 def rejections(seeds: range, draws: int, model: object = None) -> tuple[int, int]:
@@ -93,7 +93,7 @@ def test_an_interaction_that_no_single_group_shows_is_found_and_named():
     assert found == 4
     assert hits >= 3
     assert alone <= 1
-    assert searched <= found  # pairs of conditions are its tests too, but it must pay for looking at so many
+    assert searched <= found  # pairs of conditions are its tests too, but it pays for looking at all of them
 
 
 def test_two_columns_that_say_nothing_alone_are_found_in_small_samples():

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from calibrant.clusters import Clusters
-from calibrant.columns import Column, cluster_labels, code_columns, named_columns
-from calibrant.errors import InvalidInputError, reject_name, reject_rows
+from calibrant.clusters import Clusters, clusters_of
+from calibrant.columns import Column, code_columns, named_columns
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
@@ -34,6 +34,7 @@ from calibrant.inputs import finite_number, whole_numbers
 from calibrant.kernels.groups import segment_curves
 from calibrant.parallel import Progress, recorded_seed
 from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidRows, check_records
+from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
 MAX_SKEWNESS = 0.4  # of a group's sum: beyond it random signs reject too often
@@ -152,7 +153,12 @@ def audit(
             min_variance=min_variance, statistic=statistic, draws=draws, seed=seed, progress=progress,
         )  # fmt: skip
         return _result(family, kind, seed, None, cells)
-    _check_choice(groups, covariates, nominal)
+    if groups is None and covariates is None:
+        hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
+        raise InvalidInputError("groups or covariates", "must be given", "got neither", hint)
+    if covariates is None and len(nominal):
+        hint, got = "the values of groups= have no order anyway", f"got {nominal!r} and no covariates"
+        raise InvalidInputError("nominal", "must name columns of covariates", got, hint)
     rows = _rows(given, missing, kind, pos_label)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
         sorting = pool.submit(lambda: rows if isinstance(rows, Records) else Records.of(rows))
@@ -165,8 +171,7 @@ def audit(
     joint = _clusters(given, rows, records, null, kind)
     if joint is not None:
         min_size = max(min_size, _size_for_signs(records))
-    terms = kind.terms(records.prediction, records.outcome, records.weight)
-    own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
+    terms, own = kind.terms_of(records)
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
     null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
@@ -194,15 +199,8 @@ def _clusters(
     """Return what shares a random sign, in the order of the records; None for the exact null."""
     if null not in get_args(NullName):
         raise reject_name("null", null, list(get_args(NullName)))
-    labels, source = given.extra["clusters"], given.y_true
-    found = None
-    if labels is not None:
-        values, gaps = cluster_labels(labels, rows.length)
-        used = np.isin(np.arange(rows.length), records.rows)
-        hint = "leave such rows out, or give each a label of its own"
-        reject_rows("clusters", "must not be missing", values, gaps & used, hint)
-        found = Clusters.of(values[records.rows])
-    elif isinstance(source, Forecasts) and source.clusters is not None:
+    source, found = given.y_true, clusters_of(given.extra["clusters"], rows.length, records.rows)
+    if found is None and isinstance(source, Forecasts) and source.clusters is not None:
         codes = np.zeros(rows.length, dtype=np.intp)
         codes[source.records.rows] = source.clusters.codes
         found = Clusters.of(codes[records.rows], source.clusters.name)
@@ -225,21 +223,10 @@ def _clusters(
 def _size_for_signs(records: Records) -> int:
     """Return how many records make the skewness of a sum small enough for random signs."""
     residual = records.weight * (records.outcome - records.prediction)
-    residual = residual - residual.mean()
+    residual -= residual.mean()
     spread = float(residual @ residual) / len(residual)
-    if spread == 0:
-        return 1
-    skewness = float(np.mean(residual**3)) / spread**1.5
-    return int(np.ceil((skewness / MAX_SKEWNESS) ** 2))
-
-
-def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str]) -> None:
-    if groups is None and covariates is None:
-        hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
-        raise InvalidInputError("groups or covariates", "must be given", "got neither", hint)
-    if covariates is None and len(nominal):
-        hint, got = "the values of groups= have no order anyway", f"got {nominal!r} and no covariates"
-        raise InvalidInputError("nominal", "must name columns of covariates", got, hint)
+    skewness = float(np.mean(residual**3)) / spread**1.5 if spread else 0.0
+    return max(1, int(np.ceil((skewness / MAX_SKEWNESS) ** 2)))
 
 
 def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> ValidRows | Records:
@@ -273,11 +260,13 @@ def _fill_from_paths(
     fruitless = 0
     for steps in random_paths(columns, family.min_size, rng):
         offered = steps[:wanted]
-        family.count_again(len(subset.members) for subset, rule in offered if rule is None)
-        new = [(rule, subset) for subset, rule in offered if rule is not None]
-        for _, subset in new:
+        for subset, rule in offered:
             subset.offered = True
-        batch = Lists.of([rule for rule, _ in new], [subset.members for _, subset in new])
+            if rule is None:  # taken before
+                family.too_small += len(subset.members) < family.min_size
+                family.duplicates += len(subset.members) >= family.min_size
+        new = [(rule, subset.members) for subset, rule in offered if rule is not None]
+        batch = Lists.of([rule for rule, _ in new], [members for _, members in new])
         measured = family.take(batch, wanted) if new else 0
         wanted -= measured
         fruitless = 0 if measured else fruitless + 1
@@ -350,7 +339,7 @@ class AuditedModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AuditTable:
+class AuditTable(Result):
     """Models side by side; margins are twice the standard error over seeds of the random subpopulations."""
 
     models: tuple[AuditedModel, ...]
@@ -358,10 +347,6 @@ class AuditTable:
     subpopulations: int
     seeds: tuple[int, ...]
     seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return asdict(self)
 
     def __repr__(self) -> str:
         return f"AuditTable({pluralize(len(self.models), 'model')}, n = {self.n:,}, {len(self.seeds)} seeds)"

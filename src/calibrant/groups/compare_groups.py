@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.clusters import Clusters
-from calibrant.columns import Column, cluster_labels, code_columns
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.clusters import Clusters, clusters_of
+from calibrant.columns import Column, code_columns
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
 from calibrant.groups.gap_interval import Codes, row_interval
@@ -120,7 +120,8 @@ def compare_groups(
     warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
     column = _column(given.extra["groups"], checked)
     in_order = not column.nominal if ordered is None else flag("ordered", ordered)
-    joint = _clusters(given.extra["clusters"], checked)
+    rows = np.arange(checked.length) if checked.rows is None else checked.rows
+    joint = clusters_of(given.extra["clusters"], checked.length, rows)
     return compare_column(column, checked, in_order, confidence, count, used, method=method, clusters=joint)
 
 
@@ -168,18 +169,6 @@ def compare_column(
     )
 
 
-def _clusters(labels: Any, checked: ValidRows) -> Clusters | None:
-    """Number the clusters of the rows that are kept."""
-    if labels is None:
-        return None
-    values, gaps = cluster_labels(labels, checked.length)
-    rows = np.arange(checked.length) if checked.rows is None else checked.rows
-    used = np.isin(np.arange(checked.length), rows)
-    hint = "leave such rows out, or give each a label of its own"
-    reject_rows("clusters", "must not be missing", values, gaps & used, hint)
-    return Clusters.of(values[rows])
-
-
 def _summary(clusters: Clusters, checked: ValidRows) -> ClusterSummary:
     """Summarize clusters of several rows; refuse too few of them."""
     weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
@@ -193,21 +182,21 @@ def _summary(clusters: Clusters, checked: ValidRows) -> ClusterSummary:
 def _column(groups: Any, checked: ValidRows) -> Column:
     """Code the one column of groups, for the rows that are kept."""
     if groups is None:
-        raise InvalidInputError(sentence("groups", "must be given", "got None", "one label per row"))
+        raise InvalidInputError("groups", "must be given", "got None", "one label per row")
     one_by_one = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
     if one_by_one or getattr(groups, "name", "") is None:  # a series without a name
         groups = {UNNAMED: groups}
     columns = code_columns(groups, checked.length, "groups", labels=checked.labels)
     if len(columns) != 1:
         names = ", ".join(column.name for column in columns)
-        raise InvalidInputError(sentence("groups", "must be one column", f"got {names}", SEVERAL))
+        raise InvalidInputError("groups", "must be one column", f"got {names}", SEVERAL)
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     column = columns[0].drop_unused_labels(rows).take(rows)
     if not 2 <= len(column.labels) <= MAX_GROUPS:
         rule, got = f"must have 2 to {MAX_GROUPS} different values", f"got {len(column.labels):,}"
         many = len(column.labels) > MAX_GROUPS
         hint = "cut numbers into ranges" if many else "one group has no other to differ from"
-        raise InvalidInputError(sentence(f"groups {column.name!r}", rule, got, hint))
+        raise InvalidInputError(f"groups {column.name!r}", rule, got, hint)
     return column
 
 

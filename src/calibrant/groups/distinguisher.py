@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Column, Features, code_columns
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.fits.forest import Forest, TreeParams
 from calibrant.fits.trees import boosted_means
 from calibrant.formatting import (
@@ -29,7 +29,7 @@ from calibrant.formatting import (
 )
 from calibrant.groups.audit_result import GroupCurve
 from calibrant.groups.family import TestFamily, null_sums
-from calibrant.groups.rules import Condition, Rule, among, between, conjunction
+from calibrant.groups.rules import Rule, among, between, conjunction
 from calibrant.groups.statistics import Variant
 from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.inference.pvalues import LEVEL
@@ -37,7 +37,7 @@ from calibrant.inputs import open_share
 from calibrant.kernels.groups import Index
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Records, check_records
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 SHOWN = 5
 
@@ -76,7 +76,7 @@ class RuleSummary:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distinguisher:
+class Distinguisher(Result):
     """What tells real outcomes from draws with the predicted probabilities.
 
     `advantage` is E[w (y - v)] of the learned w, the mean over two halves each judged by a model of the
@@ -84,6 +84,10 @@ class Distinguisher:
     column's share of the advantage that is lost when the column is shuffled, `rules` are groups in words
     that describe w, those that carry most first, and `curves` the cumulative curves of the worst of them.
     """
+
+    HIDDEN: ClassVar[tuple[str, ...]] = ("curves",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("pvalue_is_bound", "approximate")
+    approximate: ClassVar[tuple[str, ...]] = ("lower", "upper")  # the p-value is exact
 
     advantage: float
     lower: float
@@ -104,30 +108,6 @@ class Distinguisher:
         """Whether no draw came so far in the deciding half, so that the p-value is this or less."""
         return at_floor(self.pvalue / 2.0, self.draws)
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields that hold only approximately: the interval; the p-value is exact."""
-        return ("lower", "upper")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the curves, ready for JSON."""
-        return {
-            "advantage": self.advantage,
-            "lower": self.lower,
-            "upper": self.upper,
-            "pvalue": self.pvalue,
-            "pvalue_is_bound": self.pvalue_is_bound,
-            "halves": [asdict(half) for half in self.halves],
-            "approximate": list(self.approximate),
-            "importance": dict(self.importance),
-            "rules": [asdict(rule) for rule in self.rules],
-            "n": self.n,
-            "dropped": self.dropped,
-            "draws": self.draws,
-            "confidence": self.confidence,
-            "seed": self.seed,
-        }
-
     def __repr__(self) -> str:
         p = pvalue_phrase(self.pvalue, self.draws, bound=self.pvalue_is_bound)
         return f"Distinguisher(advantage = {self.advantage:.4g}, {p}, n = {self.n:,})"
@@ -141,9 +121,9 @@ class Distinguisher:
             f"{pluralize(self.draws, 'draw')} each, seed {self.seed})",
             f"  verdict    {self.verdict}",
         ]
-        carried = ", ".join(f"{name} {share:.0%}" for name, share in self._carriers())
+        carried = [f"{name} {share:.0%}" for name, share in self.importance.items() if share >= 0.005]
         if carried:
-            lines.append(f"  carried by {carried}")
+            lines.append(f"  carried by {', '.join(carried[:SHOWN])}")
         if self.rules and self.pvalue > LEVEL:
             lines.append("  what it learned, none of it beyond chance:")
         return "\n".join(lines + [f"    {rule}" for rule in self.rules[:SHOWN]])
@@ -154,9 +134,6 @@ class Distinguisher:
         if self.pvalue <= LEVEL:
             return "these outcomes were not drawn with the predicted probabilities, given the covariates"
         return "no evidence that the covariates know more than the predictions"
-
-    def _carriers(self) -> list[tuple[str, float]]:
-        return [(name, share) for name, share in self.importance.items() if share >= 0.005][:SHOWN]
 
 
 Codes = npt.NDArray[np.int64]
@@ -174,21 +151,18 @@ class Leaf:
 
     def rule(self, columns: Sequence[Column]) -> Rule:
         """Say in words who is meant."""
-        return conjunction(_condition(columns[j], self.codes[j]) for j in sorted(self.codes))
+        return conjunction(
+            among(columns[j], codes.tolist())
+            if columns[j].nominal
+            else between(columns[j], int(codes.min()), int(codes.max()) + 1)
+            for j, codes in sorted(self.codes.items())
+        )
 
 
-def _condition(column: Column, codes: Codes) -> Condition | None:
-    if column.nominal:
-        return among(column, codes.tolist())
-    return between(column, int(codes.min()), int(codes.max()) + 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Split:
+class _Split(NamedTuple):
     gain: float
     column: int
-    left: Codes  # codes
-    right: Codes
+    right: Codes  # codes of the records that go there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,56 +188,68 @@ class _Tree:
         floor = 1e-9 * float(w @ (y - (w @ y) / w.sum()) ** 2)
         splits = [split for j in self.usable for split in self._candidates(j, leaf.members)]
         if left_over > 1:
-            splits = [replace(split, gain=split.gain + self._ahead(split, leaf.members)) for split in splits]
+            splits = [split._replace(gain=split.gain + self._ahead(split, leaf.members)) for split in splits]
         best = max(splits, key=lambda split: split.gain, default=None)
         return best if best is not None and best.gain > floor else None
 
     def _candidates(self, j: int, members: Index) -> Iterator[_Split]:
         """Yield the best split of a column, and a few others in case they prepare better ones."""
-        column, codes = self.columns[j], self.columns[j].codes[members]
         best = self._cut(j, members)
         if best is None:
             return
         yield best
-        if column.nominal:
+        codes = self.columns[j].codes[members]
+        if self.columns[j].nominal:
             count = np.bincount(codes)
-            probes = [np.array([c]) for c in np.argsort(-count, kind="stable")[:PROBES] if count[c]]
+            rights = [codes != c for c in np.argsort(-count, kind="stable")[:PROBES] if count[c]]
         else:
             places = np.linspace(0, len(codes) - 1, PROBES + 2).astype(np.int64)[1:-1]
-            probes = [np.arange(cut) for cut in np.unique(np.sort(codes)[places])]
-        present = np.flatnonzero(np.bincount(codes))
-        for probe in probes:
-            chosen = _table(probe, column)
-            inside = chosen[codes]
-            if self.smallest <= np.count_nonzero(inside) <= len(codes) - self.smallest:
-                sides = present[chosen[present]], present[~chosen[present]]
-                yield _Split(self._gain(members, inside), j, *sides)
-
-    def _gain(self, members: Index, inside: npt.NDArray[np.bool_]) -> float:
+            rights = [codes >= cut for cut in np.unique(np.sort(codes)[places])]
         y, w = self.target[members], self.weight[members]
-        parts = [(w[side], y[side]) for side in (inside, ~inside)]
-        return float(sum((a @ b) ** 2 / a.sum() for a, b in parts) - (w @ y) ** 2 / w.sum())
+        for right in rights:
+            if self.smallest <= np.count_nonzero(right) <= len(codes) - self.smallest:
+                parts = [(w[side], y[side]) for side in (~right, right)]
+                gain = float(sum((a @ b) ** 2 / a.sum() for a, b in parts) - (w @ y) ** 2 / w.sum())
+                yield _Split(gain, j, np.unique(codes[right]).astype(np.int64))
 
     def _ahead(self, split: _Split, members: Index) -> float:
         """Return what the best further split of both sides gains."""
-        column = self.columns[split.column]
-        left = _table(split.left, column)[column.codes[members]]
-        gains = [
+        right = np.isin(self.columns[split.column].codes[members], split.right)
+        return sum(
             max((cut.gain for j in self.usable if (cut := self._cut(j, side)) is not None), default=0.0)
-            for side in (members[left], members[~left])
-        ]
-        return sum(gains)
+            for side in (members[~right], members[right])
+        )
 
     def _cut(self, j: int, members: Index) -> _Split | None:
-        column, y, w = self.columns[j], self.target[members], self.weight[members]
-        return _cut(j, column.codes[members], column, y, w, self.smallest)
+        """Return the best cut of one column: categories are in the order of their means, which is optimal."""
+        codes, y, w = self.columns[j].codes[members], self.target[members], self.weight[members]
+        size = np.bincount(codes)
+        present = np.flatnonzero(size)
+        total, moment = np.bincount(codes, w)[present], np.bincount(codes, w * y)[present]
+        if self.columns[j].nominal:
+            order = np.argsort(moment / total, kind="stable")
+            present, total, moment = present[order], total[order], moment[order]
+        count = np.cumsum(size[present])
+        left, sum_left = np.cumsum(total)[:-1], np.cumsum(moment)[:-1]
+        right, sum_right = total.sum() - left, moment.sum() - sum_left
+        allowed = (count[:-1] >= self.smallest) & (count[-1] - count[:-1] >= self.smallest)
+        if not allowed.any():
+            return None
+        whole = moment.sum() ** 2 / total.sum()
+        gain = np.where(allowed, sum_left**2 / left + sum_right**2 / right - whole, -np.inf)
+        at = int(np.argmax(gain))
+        return _Split(float(gain[at]), j, present[at + 1 :])
 
-
-def _table(codes: Codes, column: Column) -> npt.NDArray[np.bool_]:
-    """Return for every code of a column whether it is one of these."""
-    chosen = np.zeros(len(column.labels), dtype=bool)
-    chosen[codes] = True
-    return chosen
+    def divide(self, leaf: Leaf, split: _Split) -> list[Leaf]:
+        """Return the two sides; the codes of an ordered column meet half-way, at the first on the right."""
+        column = self.columns[split.column]
+        before = leaf.codes.get(split.column, np.arange(len(column.labels)))
+        right = np.isin(before, split.right) if column.nominal else before >= split.right.min()
+        sides = []
+        for codes in (before[~right], before[right]):
+            members = leaf.members[np.isin(column.codes[leaf.members], codes)]
+            sides.append(Leaf(members, {**leaf.codes, split.column: codes}, leaf.depth + 1))
+        return sides
 
 
 def shallow_tree(
@@ -281,58 +267,19 @@ def shallow_tree(
     grown = [Leaf(np.arange(len(target), dtype=np.int32))]
     splits = [tree.best(grown[0])]
     while len(grown) < leaves:
-        gains = [split.gain if split is not None else 0.0 for split in splits]
-        k = int(np.argmax(gains))
+        k = int(np.argmax([0.0 if split is None else split.gain for split in splits]))
         split = splits[k]
         if split is None:
             break
-        pair = list(_divided(grown[k], split, columns))
-        grown[k : k + 1] = pair
+        grown[k : k + 1] = pair = tree.divide(grown[k], split)
         splits[k : k + 1] = [tree.best(leaf) for leaf in pair]
     return grown
-
-
-def _cut(
-    j: int, codes: npt.NDArray[np.integer], column: Column, y: Array, w: Array, smallest: int
-) -> _Split | None:
-    """Return the best cut of one column: categories are in the order of their means, which is optimal."""
-    size = np.bincount(codes)
-    present = np.flatnonzero(size)
-    total, moment = np.bincount(codes, w)[present], np.bincount(codes, w * y)[present]
-    if column.nominal:
-        order = np.argsort(moment / total, kind="stable")
-        present, total, moment = present[order], total[order], moment[order]
-    count = np.cumsum(size[present])
-    left, sum_left = np.cumsum(total)[:-1], np.cumsum(moment)[:-1]
-    right, sum_right = total.sum() - left, moment.sum() - sum_left
-    allowed = (count[:-1] >= smallest) & (count[-1] - count[:-1] >= smallest)
-    if not allowed.any():
-        return None
-    whole = moment.sum() ** 2 / total.sum()
-    gain = np.where(allowed, sum_left**2 / left + sum_right**2 / right - whole, -np.inf)
-    at = int(np.argmax(gain))
-    return _Split(float(gain[at]), j, present[: at + 1], present[at + 1 :])
-
-
-def _divided(leaf: Leaf, split: _Split, columns: Sequence[Column]) -> Iterator[Leaf]:
-    """Yield the two sides; the codes of an ordered column meet half-way, at the first on the right."""
-    column = columns[split.column]
-    before = leaf.codes.get(split.column, np.arange(len(column.labels)))
-    if column.nominal:
-        sides = [np.setdiff1d(before, split.right), np.sort(split.right)]
-    else:
-        cut = split.right.min()
-        sides = [before[before < cut], before[before >= cut]]
-    for side in sides:
-        members = leaf.members[_table(side, column)[column.codes[leaf.members]]]
-        yield Leaf(members, {**leaf.codes, split.column: side}, leaf.depth + 1)
 
 
 FEWEST = 20  # records
 ROUNDING = 1e-10  # a simulated advantage this close below the observed one counts as equal to it
 GROWTH = TreeParams(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0, scattered=True)
 CARRIERS = 4  # columns that the rules may speak of
-TELLTALES = {"depth": 3, "leaves": 8}
 
 Places = npt.NDArray[np.int64]
 
@@ -391,13 +338,13 @@ def distinguish(
     draws, seed = checked_draws(draws), recorded_seed(seed)
     open_share("confidence", confidence)
     if model is not None and not (hasattr(model, "fit") and hasattr(model, "predict")):
-        raise InvalidInputError(sentence("model", "must have fit and predict", f"got {model!r}"))
+        raise InvalidInputError("model", "must have fit and predict", f"got {model!r}")
     checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     records = Records.of(checked, [column.codes for column in columns])
     if len(records) < FEWEST:
         got = f"got {len(records):,}"
-        raise TooFewRecordsError(sentence("a distinguisher", f"needs at least {FEWEST} rows", got))
+        raise TooFewRecordsError("a distinguisher", f"needs at least {FEWEST} rows", got)
     columns = [column.take(records.rows) for column in columns]
     work = _Work.of(records, columns, model, confidence, draws)
     half_seed, *seeds = np.random.SeedSequence(seed).spawn(3)
@@ -469,8 +416,7 @@ class _Work:
             forest: Forest = boosted_means(rows, residual, np.ascontiguousarray(records.weight), growth)
             return forest.predict
         model = copy.deepcopy(self.model)
-        weighted = records.weighted
-        model.fit(rows, residual, **({"sample_weight": records.weight} if weighted else {}))
+        model.fit(rows, residual, **({"sample_weight": records.weight} if records.weighted else {}))
         return lambda given: _checked_opinion(model.predict(given), len(given))
 
     def _drops(
@@ -490,7 +436,7 @@ def _checked_opinion(predicted: Any, rows: int) -> Array:
     opinion = np.asarray(predicted, dtype=np.float64)
     if opinion.size != rows or not np.all(np.isfinite(opinion)):
         got = f"got shape {opinion.shape}" if opinion.size != rows else "got numbers that are not finite"
-        raise InvalidInputError(sentence("model", "must predict one finite number per row", got))
+        raise InvalidInputError("model", "must predict one finite number per row", got)
     return opinion.reshape(rows)
 
 
@@ -503,18 +449,21 @@ def _result(work: _Work, judged: list[_Judged], draws: int, confidence: float, s
     width = work.quantile * sum(one.variance for one in judged) ** 0.5 / 2.0
     drops = np.maximum(np.mean([one.drops for one in judged], axis=0), 0.0)
     shares = drops / drops.sum() if drops.sum() > 0 else drops
-    names = [column.name for column in work.columns]
     order = np.argsort(-shares, kind="stable")
-    leaves = _leaves(work, opinion, [int(j) for j in order[:CARRIERS]])
+    smallest, carriers = max(10, len(records) // 100), [int(j) for j in order[:CARRIERS]]
+    grown = shallow_tree(
+        work.columns, carriers, opinion, records.weight, depth=3, leaves=8, smallest=smallest
+    )
+    leaves = {leaf.rule(work.columns): leaf.members for leaf in grown if leaf.codes}
     return Distinguisher(
         advantage=advantage,
         lower=advantage - width,
         upper=advantage + width,
         pvalue=min(1.0, 2.0 * min(one.half.pvalue for one in judged)),
         halves=tuple(one.half for one in judged),
-        importance={names[j]: float(shares[j]) for j in order},
-        rules=_telltales(work, leaves, opinion),
-        curves=_curves(work, leaves),
+        importance={work.columns[j].name: float(shares[j]) for j in order},
+        rules=_summaries(records, leaves, opinion),
+        curves=_curves(records, leaves),
         n=len(records),
         dropped=records.dropped,
         draws=draws,
@@ -523,33 +472,19 @@ def _result(work: _Work, judged: list[_Judged], draws: int, confidence: float, s
     )
 
 
-def _leaves(work: _Work, opinion: Array, carriers: list[int]) -> list[Leaf]:
-    """Return a few groups in words, by the columns that carry most, in which the opinion differs most."""
-    smallest = max(10, len(opinion) // 100)
-    weight = work.records.weight
-    grown = shallow_tree(work.columns, carriers, opinion, weight, smallest=smallest, **TELLTALES)
-    return [leaf for leaf in grown if leaf.codes]
-
-
-def _telltales(work: _Work, leaves: list[Leaf], opinion: Array) -> tuple[RuleSummary, ...]:
-    records = work.records
+def _summaries(records: Records, leaves: dict[Rule, Index], opinion: Array) -> tuple[RuleSummary, ...]:
     share = records.weight / records.weight.sum()
-    residual = records.outcome - records.prediction
+    gain = share * (records.outcome - records.prediction)
     collected = []
-    for leaf in leaves:
-        inside = leaf.members
+    for rule, inside in leaves.items():
         weight = float(share[inside].sum())
-        gap = float(share[inside] @ residual[inside]) / weight
-        carried = float((share * opinion * residual)[inside].sum())
-        collected.append(RuleSummary(leaf.rule(work.columns), len(inside), weight, gap, carried))
+        gap, carried = float(gain[inside].sum()) / weight, float(gain[inside] @ opinion[inside])
+        collected.append(RuleSummary(rule, len(inside), weight, gap, carried))
     return tuple(sorted(collected, key=lambda one: (-one.carried, one.rule)))
 
 
-def _curves(work: _Work, leaves: list[Leaf]) -> tuple[GroupCurve, ...]:
-    """Return the cumulative curves of these groups, for a chart."""
-    records = work.records
-    terms = Variant().terms(records.prediction, records.outcome, records.weight)
-    family = TestFamily(records, terms, None, 1)
+def _curves(records: Records, leaves: dict[Rule, Index]) -> tuple[GroupCurve, ...]:
+    family = TestFamily(records, Variant().terms_of(records)[0], None, 1)
     family.take(everyone(len(records)), 1)
-    family.take(Lists.of([leaf.rule(work.columns) for leaf in leaves], [leaf.members for leaf in leaves]), 99)
+    family.take(Lists.of(list(leaves), list(leaves.values())), len(leaves))
     return family.curves()

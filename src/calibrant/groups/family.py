@@ -340,14 +340,6 @@ class TestFamily:
         report_progress(self.progress, len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
-    def count_again(self, sizes: Iterable[int]) -> None:
-        """Count subpopulations that were taken before as what they are: too small, or the same as another."""
-        for size in sizes:
-            if size < self.min_size:
-                self.too_small += 1
-            else:
-                self.duplicates += 1
-
     def _remember(self, batch: Batch, curves: Curves) -> None:
         """Keep the subpopulations with the most evidence, and of those with some the largest errors."""
         error = np.where(curves.z >= SOME_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Column, code_columns, named_columns
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import check_same_length
 
 AMBIGUOUS = re.compile(
@@ -89,12 +89,8 @@ class IsIn:
         listed = ", ".join((["missing"] if self.missing else []) + values)
         return f"{name} {'not in' if self.negated else 'in'} {{{listed}}}"
 
-    def holds(self, value: Any) -> bool:
-        """Return whether a value, None for missing, meets the condition."""
-        return self.holds_each([value])[0]
-
     def holds_each(self, values: Sequence[Any]) -> list[bool]:
-        """Return which of several values meet the condition."""
+        """Return which of several values, None for missing, meet the condition."""
         known = {_plain(one) for one in self.values}
         inside = (self.missing if value is None else _plain(value) in known for value in values)
         return [one != self.negated for one in inside]
@@ -124,19 +120,19 @@ class InRange:
             return f"{name} >= {value_in_words(self.low)}"
         return f"{value_in_words(self.low)} <= {name} < {value_in_words(self.high)}"
 
-    def holds(self, value: Any) -> bool:
-        """Return whether a value, None for missing, meets the condition."""
-        if value is None:
-            return self.missing
-        if self.categories is not None:
-            return value in self.categories
-        plain = _plain(value)
-        above = self.low is None or bool(plain >= _plain(self.low))
-        return above and (self.high is None or bool(plain < _plain(self.high)))
-
     def holds_each(self, values: Sequence[Any]) -> list[bool]:
-        """Return which of several values meet the condition."""
-        return [self.holds(value) for value in values]
+        """Return which of several values, None for missing, meet the condition."""
+        low, high = _plain(self.low), _plain(self.high)
+
+        def holds(value: Any) -> bool:
+            if value is None:
+                return self.missing
+            if self.categories is not None:
+                return value in self.categories
+            plain = _plain(value)
+            return bool((low is None or plain >= low) and (high is None or plain < high))
+
+        return [holds(value) for value in values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +144,12 @@ class MaskIs:
     def __str__(self) -> str:
         return self.column
 
-    def holds(self, value: Any) -> bool:
-        """Return whether the mask is true."""
-        if not isinstance(value, bool | np.bool_):
-            raise InvalidInputError(
-                sentence(f"mask {self.column!r}", "must hold truth values", f"got {value!r}")
-            )
-        return bool(value)
-
     def holds_each(self, values: Sequence[Any]) -> list[bool]:
         """Return where the mask is true."""
-        return [self.holds(value) for value in values]
+        for value in values:
+            if not isinstance(value, bool | np.bool_):
+                raise InvalidInputError(f"mask {self.column!r}", "must hold truth values", f"got {value!r}")
+        return [bool(value) for value in values]
 
 
 Condition = IsIn | InRange | MaskIs
@@ -176,11 +167,8 @@ def check_kind(condition: Condition, labels: list[Any]) -> None:
     kinds = {_kind(label) for label in labels if label is not None}
     compared = isinstance(condition, InRange) and condition.categories is None
     if known and kinds and (not known & kinds or (compared and not kinds <= known)):
-        got, rule = (
-            f"got {'/'.join(sorted(kinds))}",
-            f"must hold {'/'.join(sorted(known))} as in the rule",
-        )
-        raise InvalidInputError(sentence(f"column {condition.column!r}", rule, got))
+        rule = f"must hold {'/'.join(sorted(known))} as in the rule"
+        raise InvalidInputError(f"column {condition.column!r}", rule, f"got {'/'.join(sorted(kinds))}")
 
 
 def _kind(value: Any) -> str:
@@ -229,10 +217,8 @@ class Rule(str):
         given = tuple(conditions) if isinstance(conditions, Iterable) else (conditions,)
         for condition in given:
             if not isinstance(condition, Condition):
-                hint = "take the rule of a group of audit, or build it of OneOf, Within and Masked"
-                raise InvalidInputError(
-                    sentence("rule", "must be made of conditions", f"got {condition!r}", hint)
-                )
+                hint = "take the rule of a group of audit, or build it of IsIn, InRange and MaskIs"
+                raise InvalidInputError("rule", "must be made of conditions", f"got {condition!r}", hint)
         self = super().__new__(cls, " and ".join(map(str, given)) or EVERYONE)
         self.conditions = given
         return self
@@ -243,42 +229,25 @@ class Rule(str):
     def members(self, frame: Any) -> npt.NDArray[np.bool_]:
         """Return which rows of a frame are members: any data frame, or a mapping of names to columns."""
         named = dict(named_columns(frame, "frame"))
-        inside = np.ones(_rows(named), dtype=bool)
+        for name, values in named.items():
+            if not hasattr(values, "__len__"):
+                raise InvalidInputError(f"column {name!r}", "must be one-dimensional", f"got {values!r}")
+        inside = np.ones(len(next(iter(named.values()), ())), dtype=bool)
         for condition in self.conditions:
-            if condition.column not in named:
-                raise reject_name("column of the rule", condition.column, list(named))
-            check_same_length(
-                named[condition.column], inside, (f"column {condition.column!r}", "the first column")
-            )
-            inside &= _met(condition, named[condition.column], len(inside))
+            name = condition.column
+            if name not in named:
+                raise reject_name("column of the rule", name, list(named))
+            check_same_length(named[name], inside, (f"column {name!r}", "the first column"))
+            (column,) = code_columns({name: named[name]}, len(inside), "frame")
+            labels = list(column.labels)  # every distinct value is judged once
+            check_kind(condition, labels)
+            inside &= np.array(condition.holds_each(labels), dtype=bool)[column.codes]
         return inside
-
-
-def _rows(named: dict[str, Any]) -> int:
-    for name, values in named.items():
-        if not hasattr(values, "__len__"):
-            raise InvalidInputError(
-                sentence(f"column {name!r}", "must be one-dimensional", f"got {values!r}")
-            )
-    return len(next(iter(named.values()), ()))
-
-
-def _met(condition: Condition, values: Any, length: int) -> npt.NDArray[np.bool_]:
-    """Judge every distinct value of a column once."""
-    (column,) = code_columns({condition.column: values}, length, "frame")
-    labels = list(column.labels)
-    check_kind(condition, labels)
-    return np.array(condition.holds_each(labels), dtype=bool)[column.codes]
 
 
 def conjunction(conditions: Iterable[Condition | None]) -> Rule:
     """Return the rule of some conditions; those that exclude no record are None."""
     return Rule(condition for condition in conditions if condition is not None)
-
-
-def named_mask(name: str) -> Rule:
-    """Return the rule of a mask that the user named."""
-    return Rule([MaskIs(name)])
 
 
 def equality(column: Column, code: int) -> IsIn:
@@ -293,13 +262,15 @@ def between(column: Column, low: int, high: int) -> Condition | None:
         return equality(column, low)
     if low <= lowest and high == end:
         return IsIn(column.name, (), missing=True, negated=True) if low == 1 and column.missing else None
+    # the order of texts is not that of their values
+    named = tuple(label for label in column.labels[low:high] if label is not None) if _texts(column) else None
     return InRange(
         column.name,
         None if low <= lowest else _cut(column, low),
         None if high == end else _cut(column, high),
         missing=column.missing and low == 0,
         gaps=column.missing,
-        categories=_categories(column, low, high),
+        categories=named,
     )
 
 
@@ -317,23 +288,14 @@ def among(column: Column, codes: Iterable[int]) -> IsIn | None:
 def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
     gap = column.missing and 0 in codes
     values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
-    return IsIn(column.name, values, gap, negated, _mixed(column))
+    mixed = 0 < _texts(column) < len(column.labels) - int(column.missing)
+    return IsIn(column.name, values, gap, negated, mixed)
 
 
 @lru_cache(maxsize=64)  # asked once per value of the column, which may have very many
 def _texts(column: Column) -> int:
     """Return how many labels of a column are texts."""
     return sum(isinstance(label, str) for label in column.labels)
-
-
-def _mixed(column: Column) -> bool:
-    """Return whether some labels of a column are texts and others are not."""
-    return 0 < _texts(column) < len(column.labels) - int(column.missing)
-
-
-def _categories(column: Column, low: int, high: int) -> tuple[Any, ...] | None:
-    """Return the labels meant where their order is not that of their values."""
-    return tuple(label for label in column.labels[low:high] if label is not None) if _texts(column) else None
 
 
 def _cut(column: Column, code: int) -> Any:
@@ -358,7 +320,14 @@ def rule_to_list(rule: Rule) -> list[dict[str, Any]]:
     >>> rule_to_list(Rule([InRange("age", 43.0, None)]))[0]["low"]
     43.0
     """
-    return [_written(condition) for condition in rule.conditions]
+    kinds = {one: name for name, one in KINDS.items()}
+    return [
+        {
+            "kind": kinds[type(one)],
+            **{part.name: _plain_json(getattr(one, part.name)) for part in fields(one)},
+        }
+        for one in rule.conditions
+    ]
 
 
 def rule_from_list(items: Sequence[Mapping[str, Any]]) -> Rule:
@@ -381,12 +350,7 @@ def rules_from_json(text: str, subject: str) -> tuple[Rule, ...]:
         return tuple(rule_from_list(item["conditions"]) for item in stored["rules"])
     except (KeyError, TypeError, ValueError):
         hint = "calibrant audit --rules writes one"
-        raise InvalidInputError(sentence(subject, "must be a file of rules", hint=hint)) from None
-
-
-def _written(condition: Condition) -> dict[str, Any]:
-    kind = next(name for name, one in KINDS.items() if isinstance(condition, one))
-    return {"kind": kind} | {f.name: _plain_json(getattr(condition, f.name)) for f in fields(condition)}
+        raise InvalidInputError(subject, "must be a file of rules", hint=hint) from None
 
 
 def _plain_json(value: Any) -> Any:
@@ -404,7 +368,7 @@ def _plain_json(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     got = f"got {value!r} of type {type(value).__name__}"
-    raise InvalidInputError(sentence("a rule that is saved", "must speak of numbers, text or dates", got))
+    raise InvalidInputError("a rule that is saved", "must speak of numbers, text or dates", got)
 
 
 def _read(item: Mapping[str, Any]) -> Condition:
@@ -419,7 +383,7 @@ def _read(item: Mapping[str, Any]) -> Condition:
         return condition
     except (KeyError, TypeError, ValueError, AttributeError):
         rule = "must be a mask, one of some values, or within limits"
-        raise InvalidInputError(sentence("a condition of a rule", rule, f"got {item!r}")) from None
+        raise InvalidInputError("a condition of a rule", rule, f"got {item!r}") from None
 
 
 def _value(stored: Any) -> Any:

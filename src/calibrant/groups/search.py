@@ -7,13 +7,13 @@ looked at to find a rule, so its p-values account only for the few rules brought
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant.columns import Column, code_columns
-from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.errors import TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize
 from calibrant.groups.audit_result import Group, NotTested
 from calibrant.groups.family import FamilyNull, TestFamily
@@ -24,7 +24,7 @@ from calibrant.inputs import whole_numbers
 from calibrant.kernels.groups import Index
 from calibrant.parallel import recorded_seed
 from calibrant.records import Missing, Records, check_records
-from calibrant.results import html_paragraphs, json_ready
+from calibrant.results import Result, html_paragraphs, json_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,21 @@ class ConfirmedRule:
     group: Group
     searched_z: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        facts = {"rule": self.rule, "searched_z": self.searched_z, "confirmation": self.group.facts}
+        return json_object(facts)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Search:
+class Search(Result):
     """What a directed search found: `findings` by their z on the confirming rows, largest first.
 
     `not_tested` counts the rules that were taken to the confirming rows and are not among the findings, for
     want of members there or because another rule has the same ones.
     """
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("taken",)
 
     findings: tuple[ConfirmedRule, ...]
     not_tested: NotTested
@@ -74,29 +81,6 @@ class Search:
     def confirmed(self) -> tuple[ConfirmedRule, ...]:
         """The findings with an adjusted p-value of at most 5%."""
         return tuple(one for one in self.findings if one.group.is_wrong())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
-            "findings": [
-                {
-                    "rule": one.rule,
-                    "searched_z": json_ready(one.searched_z),
-                    "confirmation": json_ready(one.group.facts),
-                }
-                for one in self.findings
-            ],
-            "taken": self.taken,
-            "not_tested": asdict(self.not_tested),
-            "examined": self.examined,
-            "searched": self.searched,
-            "confirming": self.confirming,
-            "dropped": self.dropped,
-            "draws": self.draws,
-            "seed": self.seed,
-            "variant": self.variant,
-            "statistic": self.statistic,
-        }
 
     def __repr__(self) -> str:
         worst = "nothing found" if self.worst is None else f"worst: {self.worst.rule}"
@@ -163,29 +147,20 @@ def search_groups(
 
     A beam search: from everyone, add the condition on one covariate (a category, or a side of a cut) that
     raises z most; keep the best `beam` rules and add to each again, up to `depth` conditions. The best
-    `rules` are then tested on the other half, with p-values adjusted for their number. `statistic`, `variant`
-    and `rho` are those of `audit`, for the search and for the confirmation alike.
+    `rules` are then tested on the other half, with p-values adjusted for their number.
 
     Parameters
     ----------
-    y_true, y_prob
-        Outcomes and predicted probabilities.
-    covariates
-        The columns to search: any data frame or mapping.
-    sample_weight
-        Non-negative weights, one per record.
-    depth, beam, rules
-        How many conditions per rule, rules kept per step, and rules confirmed.
-    min_size
-        The least number of records of a group.
+    y_true, y_prob, sample_weight, missing
+        Outcomes, predictions and weights; rows with a gap are an "error", or "drop" and count them.
+    covariates, nominal
+        The columns to search: any data frame or mapping; numbers named in `nominal` are categories.
+    depth, beam, rules, min_size
+        Conditions per rule, rules kept per step, rules confirmed, and the fewest records of a group.
     draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
-    nominal
-        Numbers that are names, not amounts.
+        Simulated data sets for the p-values, and the seed that repeats them.
     statistic, variant, rho
-        Those of audit.
-    missing
-        "error", or "drop" to leave out rows with a gap.
+        As in `audit`, for the search and for the confirmation alike.
 
     Returns
     -------
@@ -211,43 +186,32 @@ def search_groups(
     kind.check_predictions(records)
     if len(records) < 2 * min_size:
         got = f"got {pluralize(len(records), 'row')}"
-        raise TooFewRecordsError(
-            sentence("a search", f"needs at least {pluralize(2 * min_size, 'row')}", got)
-        )
+        raise TooFewRecordsError("a search", f"needs at least {pluralize(2 * min_size, 'row')}", got)
     seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
-    first, second = _halves(len(records), np.random.default_rng(half_seed))
+    chosen = np.zeros(len(records), dtype=bool)
+    half = min(len(records) // 2, SEARCHED_ROWS)
+    chosen[np.random.default_rng(half_seed).permutation(len(records))[:half]] = True
+    first, second = (np.flatnonzero(side).astype(np.int32) for side in (chosen, ~chosen))
     walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size, kind)
-    best = walk.run(depth, beam, rules)
     others = records.take(second)
-    findings, not_tested, drawn = _confirm(
-        best,
-        others,
-        [c.take(others.rows) for c in columns],
-        kind,
-        min_size,
-        draws,
-        np.random.default_rng(null_seed),
-    )
+    named = {node.rule(columns): node for node in walk.run(depth, beam, rules)}
+    theirs = [column.take(others.rows) for column in columns]
+    batch = Lists.of(list(named), [node.members_among(theirs, len(others)) for node in named.values()])
+    family = _confirm(batch, others, kind, min_size, draws, np.random.default_rng(null_seed))
+    ranked = (group for group in family.ranked() if group.rule in named)
     return Search(
-        findings,
-        not_tested,
-        walk.examined,
-        len(first),
-        len(second),
-        records.dropped,
-        drawn,
-        seed,
-        kind.name,
-        kind.statistic,
+        findings=tuple(ConfirmedRule(group.rule, group, named[group.rule].z) for group in ranked),
+        not_tested=family.not_tested(),
+        examined=walk.examined,
+        searched=len(first),
+        confirming=len(second),
+        dropped=records.dropped,
+        draws=family.drawn,
+        seed=seed,
+        variant=kind.name,
+        statistic=kind.statistic,
     )
-
-
-def _halves(n: int, rng: np.random.Generator) -> tuple[Index, Index]:
-    """Divide the rows at random: at most half for the search, all others for confirmation."""
-    chosen = np.zeros(n, dtype=bool)
-    chosen[rng.permutation(n)[: min(n // 2, SEARCHED_ROWS)]] = True
-    return np.flatnonzero(chosen).astype(np.int32), np.flatnonzero(~chosen).astype(np.int32)
 
 
 @dataclass(slots=True, eq=False)
@@ -261,14 +225,19 @@ class _BeamSearch:
 
     def run(self, depth: int, beam: int, rules: int) -> list[BeamNode]:
         """Return the best rules of all depths."""
-        r = self.records
-        terms = self.kind.terms(r.prediction, r.outcome, r.weight)
+        terms, _ = self.kind.terms_of(self.records)
         collected: list[BeamNode] = []
-        level = [BeamNode({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
+        level = [BeamNode({}, np.arange(len(self.records), dtype=np.int32), 0.0, 0.0)]
         for _ in range(depth):
             children = [child for node in level for child in self._children(node, terms, beam)]
             children.sort(key=lambda node: -node.z)
-            level = self._distinct(children)[:beam]
+            fresh = []
+            for child in children:
+                mark = (len(child.members), child.mark)
+                if mark not in self.seen:  # else an earlier rule has the same members
+                    self.seen.add(mark)
+                    fresh.append(child)
+            level = fresh[:beam]
             collected += level
         return sorted(collected, key=lambda node: -node.z)[:rules]
 
@@ -302,44 +271,20 @@ class _BeamSearch:
         kept = [k for k, one in enumerate(lists) if self.min_size <= len(one) < len(node.members)]
         return [intervals[k] for k in kept], [lists[k] for k in kept]
 
-    def _distinct(self, nodes: list[BeamNode]) -> list[BeamNode]:
-        """Return those whose members were not those of an earlier rule."""
-        out = []
-        for node in nodes:
-            mark = (len(node.members), node.mark)
-            if mark not in self.seen:
-                self.seen.add(mark)
-                out.append(node)
-        return out
-
 
 def _confirm(
-    nodes: list[BeamNode],
-    others: Records,
-    columns: Sequence[Column],
-    kind: Variant,
-    min_size: int,
-    draws: int,
-    rng: np.random.Generator,
-) -> tuple[tuple[ConfirmedRule, ...], NotTested, int]:
-    """Test the rules, and everyone, on rows that the search did not see, and count the draws it took."""
-    terms = kind.terms(others.prediction, others.outcome, others.weight)
-    own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
-    named = {node.rule(columns): node for node in nodes}
-    batch = Lists.of(list(named), [node.members_among(columns, len(others)) for node in named.values()])
+    batch: Lists, others: Records, kind: Variant, min_size: int, draws: int, rng: np.random.Generator
+) -> TestFamily:
+    """Test everyone and the rules on rows that the search did not see."""
+    terms, own = kind.terms_of(others)
 
     def run(count: int) -> TestFamily:
         null = FamilyNull.simulate(others, kind, count, rng)
         family = TestFamily(others, terms, null, min_size, plain=own)
         family.take(everyone(len(others)), 1)
-        family.take(batch, len(named))
+        family.take(batch, len(batch))
         return family
 
     family = run(draws)
     family.draw_until_decided(run, draws)
-    findings = tuple(
-        ConfirmedRule(group.rule, group, named[group.rule].z)
-        for group in family.ranked()
-        if group.rule in named
-    )
-    return findings, family.not_tested(), family.drawn
+    return family

@@ -123,6 +123,11 @@ class Variant:
         mean = np.bincount(stratum, rows[:, 2] ** 2) / np.bincount(stratum)
         return Terms(rows, True, self.statistic, np.asarray(mean[stratum]))
 
+    def terms_of(self, records: Records) -> tuple[Terms, Terms | None]:
+        """Return the terms of records, and those by their own weights where W is another."""
+        columns = records.prediction, records.outcome, records.weight
+        return self.terms(*columns), Variant().terms(*columns) if self.reweights else None
+
 
 SUMS = 10  # that the kernels fill for each subpopulation
 WORTH_SHARING = 1 << 17  # members, below which one core is as quick
@@ -172,9 +177,7 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms, tested_variance: Array |
     total = np.where(size > 0, total, 1.0)
     kuiper, gap, sigma = (top - bottom) / total, end / total, np.sqrt(variance) / total
     deviation = np.sqrt(variance if tested_variance is None else tested_variance)
-    if (
-        terms.statistic == "mean"
-    ):  # where the curve ends: all predictions count, and the sign is that of the gap
+    if terms.statistic == "mean":  # where the curve ends: all predictions count
         statistic, direction = np.abs(gap), np.sign(gap)
         direction = np.where(statistic > NEARLY_ZERO * scale / total, direction, 0.0).astype(np.int64)
         first = last = np.full(len(size), -1)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.formatting import at_floor, dropped_note, pluralize, pvalue_phrase, pvalue_text
+from calibrant.errors import InvalidInputError, reject_rows
+from calibrant.formatting import dropped_note, pluralize, pvalue_phrase
 from calibrant.groups.family import null_sums
 from calibrant.inference.pvalues import adjusted_pvalues
 from calibrant.inputs import check_aligned
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Records, check_records
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 WeightFunction = Callable[..., Any]
 
@@ -31,7 +31,7 @@ class Weighting:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightFamily:
+class WeightFamily(Result):
     """CE_W, the largest |E[w (y - v)]| over a family of functions with values in [-1, 1].
 
     `argmax` is the name of the function that attains `value`. `pvalue` is the chance of so large a value,
@@ -39,6 +39,9 @@ class WeightFamily:
     function, largest first, with step-down p-values: the chance to accuse any function wrongly is at most
     the level.
     """
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
+    approximate: ClassVar[tuple[str, ...]] = ()  # the null is simulated exactly
 
     value: float
     argmax: str
@@ -49,24 +52,11 @@ class WeightFamily:
     draws: int
     seed: int
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields that hold only approximately: none, the null is simulated exactly."""
-        return ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
-
     def __repr__(self) -> str:
         return (
             f"WeightFamily({self.value:.6g} by {self.argmax!r}, {pvalue_phrase(self.pvalue, self.draws)}, "
             f"{len(self.members):,} functions, n = {self.n:,})"
         )
-
-    def _written(self, pvalue: float) -> str:
-        floor = at_floor(pvalue, self.draws)
-        return f"p {'' if floor else '= '}{pvalue_text(pvalue, floor=floor)}"
 
     def __str__(self) -> str:
         head = (
@@ -74,7 +64,9 @@ class WeightFamily:
             f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)} "
             f"({pluralize(self.draws, 'draw')}, seed {self.seed})"
         )
-        rows = [f"  {one.value:+.6f}  {self._written(one.pvalue)}  {one.name}" for one in self.members]
+        rows = [
+            f"  {one.value:+.6f}  {pvalue_phrase(one.pvalue, self.draws)}  {one.name}" for one in self.members
+        ]
         return "\n".join([head, *rows])
 
 
@@ -120,7 +112,11 @@ def weight_family(
     ('mean', 0.2333)
     """
     draws, seed = checked_draws(draws), recorded_seed(seed)
-    _check_family(functions)
+    if not isinstance(functions, Mapping):
+        rule, got = "must be a mapping of names to functions", f"got {type(functions).__name__}"
+        raise InvalidInputError("functions", rule, got, 'pass {"name": function, ...}')
+    if not functions:
+        raise InvalidInputError("functions", "must have a member", "got none")
     checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels")
     check_aligned(covariates, checked.labels, ("covariates", "y_prob"))
     prediction = np.full(checked.length, np.nan)  # of dropped rows; what is returned there is not looked at
@@ -142,33 +138,22 @@ def weight_family(
     )
 
 
-def _check_family(functions: Any) -> None:
-    if not isinstance(functions, Mapping):
-        hint = 'pass {"name": function, ...}'
-        rule, got = "must be a mapping of names to functions", f"got {type(functions).__name__}"
-        raise InvalidInputError(sentence("functions", rule, got, hint))
-    if not functions:
-        raise InvalidInputError(sentence("functions", "must have a member", "got none"))
-    for name, function in functions.items():
-        if not callable(function):
-            got = f"got {type(function).__name__}"
-            raise InvalidInputError(sentence(f"functions[{name!r}]", "must be callable", got))
-
-
 def _called(name: str, function: WeightFunction, prediction: Array, covariates: Any, rows: Any) -> Array:
     """Return the weights that a function gives to all rows, checked where rows are kept."""
     subject = f"functions[{name!r}]"
+    if not callable(function):
+        raise InvalidInputError(subject, "must be callable", f"got {type(function).__name__}")
     given = (prediction,) if not _reads_features(function) else (prediction, covariates)
     if len(given) == 2 and covariates is None:
         rule, hint = "takes features as its second argument", "pass covariates="
-        raise InvalidInputError(sentence(subject, rule, "got no covariates", hint))
+        raise InvalidInputError(subject, rule, "got no covariates", hint)
     with np.errstate(invalid="ignore"):
         returned = np.asarray(function(*given))
     if returned.dtype.kind not in "biuf":
-        raise InvalidInputError(sentence(subject, "must return numbers", f"got dtype {returned.dtype}"))
+        raise InvalidInputError(subject, "must return numbers", f"got dtype {returned.dtype}")
     if returned.shape not in ((), prediction.shape):
         got = f"got shape {returned.shape} for {pluralize(len(prediction), 'row')}"
-        raise InvalidInputError(sentence(subject, "must return one number per row", got))
+        raise InvalidInputError(subject, "must return one number per row", got)
     weights = np.broadcast_to(returned.astype(np.float64), prediction.shape) + 0.0
     inside = np.zeros(len(weights), dtype=bool)
     inside[rows] = True

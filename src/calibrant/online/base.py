@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, sentence
+from calibrant.errors import CalibrantError, InvalidInputError
 from calibrant.online.inputs import (
     Key,
     checked_count,
@@ -48,8 +48,8 @@ class Pending:
         if key is None:
             rule = "needs a key while an earlier forecast without one waits for its outcome"
             hint = "call learn_one or forget first, or pass key="
-            raise InvalidInputError(sentence("the forecast", rule, hint=hint))
-        raise InvalidInputError(sentence("key", "must not be waiting already", f"got {key!r} again"))
+            raise InvalidInputError("the forecast", rule, hint=hint)
+        raise InvalidInputError("key", "must not be waiting already", f"got {key!r} again")
 
     def add(self, key: Key, answer: tuple[Any, ...]) -> None:
         self.rolling |= bool(self.waiting) and self._learning
@@ -64,7 +64,7 @@ class Pending:
         waiting = ", ".join(map(repr, list(self.waiting)[:5])) or "none"
         got = "got no key" if key is None else f"got {key!r}"
         hint = f"forecast first; waiting: {waiting}{', ...' if len(self.waiting) > 5 else ''}"
-        raise InvalidInputError(sentence("key", "must belong to a forecast that waits", got, hint))
+        raise InvalidInputError("key", "must belong to a forecast that waits", got, hint)
 
     def take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
         answer = self.peek(key)
@@ -156,7 +156,7 @@ class Stream(Saved, ABC):
         if self.pending:
             hint = "call learn_one or forget for each first"
             got = f"got {self.pending:,} that wait"
-            raise InvalidInputError(sentence("run", "needs every earlier outcome", got, hint))
+            raise InvalidInputError("run", "needs every earlier outcome", got, hint)
 
     def _columns(self, y: Any, p: Any) -> tuple[Array, Array | None]:
         self._check_nothing_waits()
@@ -203,7 +203,7 @@ class Stream(Saved, ABC):
             raise not_a_state(kind, content)
         if content["version"] not in range(1, VERSION + 1):
             rule = f"must be of version {VERSION}"
-            raise InvalidInputError(sentence("state", rule, f"got {content['version']!r}"))
+            raise InvalidInputError("state", rule, f"got {content['version']!r}")
         fields = Fields(content, kind)
         self = cls._made_with(fields)
         self._restore(fields)
@@ -245,7 +245,7 @@ class Stream(Saved, ABC):
         name = type(self).__name__
         rule = "cannot be added: its state is a position in one game against one stream"
         hint = "certificates add: use calibrant.online.total_certificate([a, b])"
-        raise InvalidInputError(sentence(f"a {name}", rule, hint=hint))
+        raise InvalidInputError(f"a {name}", rule, hint=hint)
 
     def __repr__(self) -> str:
         certificate, bound = (_shown(value) for value in (self.certificate, self.bound()))
@@ -375,14 +375,14 @@ def total_certificate(streams: Iterable[Stream]) -> float:
     1.75
     """
     if not isinstance(streams, Iterable):
-        raise InvalidInputError(sentence("streams", "must be a list", f"got {streams!r}", "write [a, b]"))
+        raise InvalidInputError("streams", "must be a list", f"got {streams!r}", "write [a, b]")
     parts = list(streams)
     for part in parts:
         if not isinstance(part, Stream) or part.certificate is None:
             rule = "must each have a certificate"
-            raise InvalidInputError(sentence("streams", rule, f"got {part!r}"))
+            raise InvalidInputError("streams", rule, f"got {part!r}")
     kinds = sorted({part.certifies for part in parts})
     if len(kinds) > 1:
         rule = "must certify the same error to be added"
-        raise InvalidInputError(sentence("streams", rule, f"got {' and '.join(kinds)}"))
+        raise InvalidInputError("streams", rule, f"got {' and '.join(kinds)}")
     return float(sum(part.certificate or 0.0 for part in parts))

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.inputs import check_same_length, flag, open_share, positive_share
 from calibrant.kernels.online import (
     EXPERTS,
@@ -181,7 +181,7 @@ class OnlineCalibrator(Stream):
     ) -> None:
         super().__init__()
         if by is not None and not isinstance(by, str):
-            raise InvalidInputError(sentence("by", "must be the name of what segments", f"got {by!r}"))
+            raise InvalidInputError("by", "must be the name of what segments", f"got {by!r}")
         self.by, self.guard = by, flag("guard", guard)
         self.bins = checked_bins(bins)
         self.decay = positive_share("decay", decay)
@@ -245,7 +245,7 @@ class OnlineCalibrator(Stream):
             return label_name(by)
         if by is not None:
             rule, hint = "needs a calibrator that was made with by=", 'OnlineCalibrator(by="league")'
-            raise InvalidInputError(sentence("by", rule, f"got {by!r}", hint))
+            raise InvalidInputError("by", rule, f"got {by!r}", hint)
         return ALL
 
     def transform_one(self, p: float, *, by: Any = None, key: Key = None) -> float:
@@ -336,7 +336,7 @@ class OnlineCalibrator(Stream):
         if (by is None) != (self.by is None):
             named = f"must name the segment of each row: the calibrator was made with by={self.by!r}"
             rule = named if self.by else "must be left out: the calibrator has no segments"
-            raise InvalidInputError(sentence("by", rule, f"got {'none' if by is None else 'a column'}"))
+            raise InvalidInputError("by", rule, f"got {'none' if by is None else 'a column'}")
         if by is None:
             return {ALL: np.arange(size)}
         names = label_names(by)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.inputs import to_array, whole_number
 from calibrant.online.base import Stream
 from calibrant.online.bins import counter_uniforms
@@ -111,7 +111,7 @@ class ClassForecaster(Stream):
             label = int(label)
         if type(label) not in (int, str) or label not in self.classes:
             shown = ", ".join(map(repr, self.classes[:5])) + (", ..." if len(self.classes) > 5 else "")
-            raise InvalidInputError(sentence("y", f"must be one of the classes {shown}", f"got {label!r}"))
+            raise InvalidInputError("y", f"must be one of the classes {shown}", f"got {label!r}")
         return self.classes.index(label)
 
     def run(self, y: Any) -> Array:
@@ -158,5 +158,5 @@ def _checked_classes(classes: Any) -> tuple[str | int, ...]:
     names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes) if listed else ()
     if not all(type(c) in (int, str) for c in names) or len(set(names)) < max(2, len(names)):
         rule = "must be a number from 2, or two or more different names (text or whole numbers)"
-        raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
+        raise InvalidInputError("classes", rule, f"got {classes!r}")
     return names

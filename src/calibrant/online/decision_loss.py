@@ -8,21 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name, sentence
+from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_same_length
 from calibrant.metrics.decisions.worst_case import decision_loss
 from calibrant.online.base import Run
 from calibrant.online.bins import BinForecaster
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound
-from calibrant.online.inputs import (
-    EVERYBODY,
-    MISSING,
-    Key,
-    checked_probability,
-    label_name,
-    list_of_names,
-)
+from calibrant.online.inputs import EVERYBODY, MISSING, Key, checked_probability, label_name, list_of_names
 
 Potential = Literal["exponential", "quadratic"]
 
@@ -157,7 +150,7 @@ class DecisionLossForecaster(BinForecaster):
         key = self._pending.check_free(key)
         start = None if guide is None else checked_probability(guide, "guide")
         if isinstance(groups, str):
-            raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
+            raise InvalidInputError("groups", "must be a list of names", f"got {groups!r}")
         members = (0, *sorted({self._number(group) for group in groups} - {0}))
         prediction, answer = self._draw(start, members)
         self._pending.add(key, answer)
@@ -189,7 +182,7 @@ class DecisionLossForecaster(BinForecaster):
             inside = np.asarray(named[name])
             if inside.dtype.kind != "b":
                 rule = "must be an array of bool"
-                raise InvalidInputError(sentence(f"group {name!r}", rule, f"got dtype {inside.dtype}"))
+                raise InvalidInputError(f"group {name!r}", rule, f"got dtype {inside.dtype}")
             check_same_length(inside, outcomes, (f"group {name!r}", "y"))
             members[:, column] = np.where(inside & (number > 0), number, -1)
         return self._run_epochs(outcomes, guides, members, followed=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.inputs import (
     check_same_length,
     check_unit_interval,
@@ -30,15 +30,15 @@ FRACTION = "leave undecided records out with forget(key); half an outcome is non
 def checked_outcome(y: Any) -> float:
     if isinstance(y, (bool, np.bool_, int, np.integer, float, np.floating)) and y in (0, 1):
         return float(y)
-    raise InvalidInputError(sentence("y", "must be 0 or 1", f"got {y!r}", FRACTION))
+    raise InvalidInputError("y", "must be 0 or 1", f"got {y!r}", FRACTION)
 
 
 def checked_probability(p: Any, name: str) -> float:
     """Return a plain float in [0, 1], or refuse; numpy's scalars would slow every step."""
     if isinstance(p, (bool, np.bool_)) or not isinstance(p, (int, float, np.integer, np.floating)):
-        raise InvalidInputError(sentence(name, "must be a number in [0, 1]", f"got {p!r}"))
+        raise InvalidInputError(name, "must be a number in [0, 1]", f"got {p!r}")
     if not 0 <= p <= 1:
-        raise InvalidInputError(sentence(name, "must lie in [0, 1]", f"got {p}"))
+        raise InvalidInputError(name, "must lie in [0, 1]", f"got {p}")
     return float(p) + 0.0  # -0.0 is 0.0
 
 
@@ -49,7 +49,7 @@ def checked_key(key: Any) -> Key:
     if isinstance(key, (np.integer, np.str_)):
         return key.item()
     rule = "must be text or a whole number"
-    raise InvalidInputError(sentence("key", rule, f"got {key!r}", "use str(key)"))
+    raise InvalidInputError("key", rule, f"got {key!r}", "use str(key)")
 
 
 def checked_count(value: Any, name: str) -> int:
@@ -94,7 +94,7 @@ def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np
         return np.arange(1, size + 1, dtype=np.int64)
     labels = to_array(batches, name)
     if labels.ndim != 1:
-        raise InvalidInputError(sentence(name, "must be one-dimensional", f"got shape {labels.shape}"))
+        raise InvalidInputError(name, "must be one-dimensional", f"got shape {labels.shape}")
     check_same_length(labels, np.empty(size), (name, "y"))
     if size == 0:
         return np.empty(0, dtype=np.int64)
@@ -107,7 +107,7 @@ def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np
         if label in seen:
             rule = "must hold each batch in one stretch of rows"
             hint = "sort the rows by batch first"
-            raise InvalidInputError(sentence(name, rule, f"got {label!r} in two stretches", hint))
+            raise InvalidInputError(name, rule, f"got {label!r} in two stretches", hint)
         seen.add(label)
     return np.concatenate([changes, [size]]).astype(np.int64)
 
@@ -131,7 +131,7 @@ def label_name(label: Any) -> str:
     name = str(label)
     if name == MISSING:
         rule = f"must not be the text {MISSING!r}, which is reserved for missing labels"
-        raise InvalidInputError(sentence("group", rule, "got it", "rename that group"))
+        raise InvalidInputError("group", rule, "got it", "rename that group")
     return name
 
 
@@ -139,11 +139,11 @@ def list_of_names(groups: Any) -> list[str]:
     """Return the different names of groups that a user lists; one text is not a list of letters."""
     single = isinstance(groups, (str, bytes)) or (isinstance(groups, np.ndarray) and groups.ndim == 0)
     if single or not isinstance(groups, Iterable):
-        raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
+        raise InvalidInputError("groups", "must be a list of names", f"got {groups!r}")
     names = [label_name(group) for group in groups]
     if len(set(names)) < len(names) or EVERYBODY in names:
         rule = f"must be different names other than {EVERYBODY!r}"
-        raise InvalidInputError(sentence("groups", rule, f"got {names}"))
+        raise InvalidInputError("groups", rule, f"got {names}")
     return names
 
 
@@ -154,7 +154,7 @@ def label_names(labels: Any) -> npt.NDArray[Any]:
     column = np.asarray(labels) if hasattr(labels, "dtype") else np.array([*labels, None], object)[:-1]
     if column.ndim != 1:
         rule = "must be one-dimensional"
-        raise InvalidInputError(sentence("groups", rule, f"got shape {column.shape}"))
+        raise InvalidInputError("groups", rule, f"got shape {column.shape}")
     known: dict[Any, str] = {}
     return np.array([_remembered(item, known) for item in column.tolist()], dtype=object)
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize, pvalue_phrase, pvalue_text
 from calibrant.inputs import check_aligned, check_same_length, open_share, row_labels, to_array
 from calibrant.online.inputs import EVERYBODY, label_names, list_of_names
@@ -291,7 +291,7 @@ class Monitor(Saved):
         version = state["calibrant_monitor"]
         if version not in READABLE:
             rule = f"must be of version {READABLE[0]} or {VERSION}"
-            raise InvalidInputError(sentence("state", rule, f"got {version!r}"))
+            raise InvalidInputError("state", rule, f"got {version!r}")
         fields = Fields(state, "Monitor")
         self = cls(alpha=fields.take("alpha"))
         self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNTS)
@@ -374,7 +374,7 @@ class GroupMonitor(Saved):
     def __init__(self, groups: Iterable[Any], *, alpha: float = 0.05) -> None:
         names = list_of_names(groups)
         if not names:
-            raise InvalidInputError(sentence("groups", "must name a group or more", "got none"))
+            raise InvalidInputError("groups", "must name a group or more", "got none")
         share = open_share("alpha", alpha) / (len(names) + 1)
         self.monitors = {name: Monitor(alpha=share) for name in [self.EVERYBODY, *names]}
 
@@ -442,7 +442,7 @@ class GroupMonitor(Saved):
         if shares[0] != shares[1]:
             own, other = (f"{part.groups} at alpha {part.alpha:g}" for part in (self, later))
             rule = "must have the same groups and alpha to be added"
-            raise InvalidInputError(sentence("GroupMonitors", rule, f"got {own} and {other}"))
+            raise InvalidInputError("GroupMonitors", rule, f"got {own} and {other}")
         return self._holding({name: m + later.monitors[name] for name, m in self.monitors.items()})
 
     @classmethod
@@ -469,5 +469,5 @@ class GroupMonitor(Saved):
         elif sum(monitor.n for monitor in monitors.values()) != 2 * monitors[cls.EVERYBODY].n:
             rule = "must count each record for everybody and for one group"
         if rule:
-            raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
+            raise InvalidInputError("state", rule, hint="it may have been edited")
         return cls._holding(monitors)

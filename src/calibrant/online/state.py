@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.files import CHECKSUM, JsonObject, atomic_write, checksum_of, lock_file, parse_json
 
 LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
@@ -40,7 +40,7 @@ def read_text(path: str | Path) -> str:
     try:
         if Path(path).exists() and not Path(path).is_file():
             got = "got a folder, device or pipe"
-            raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", got))
+            raise UnreadableFileError(f"file {str(path)!r}", "must be readable", got)
         text = Path(path).read_text(encoding="utf-8")
         if _lacks_checksum(text):
             raise _damaged(f"got no checksum in {str(path)!r}")
@@ -49,7 +49,7 @@ def read_text(path: str | Path) -> str:
         reason = error.strerror or str(error)
     except UnicodeDecodeError:
         reason = "got bytes that are not text"
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason))
+    raise UnreadableFileError(f"file {str(path)!r}", "must be readable", reason)
 
 
 def _lacks_checksum(text: str) -> bool:
@@ -66,12 +66,12 @@ def _lacks_checksum(text: str) -> bool:
 
 def _damaged(got: str) -> InvalidInputError:
     hint = "it was damaged or edited; load an older copy"
-    return InvalidInputError(sentence("state", "must be as it was written", got, hint))
+    return InvalidInputError("state", "must be as it was written", got, hint)
 
 
 def not_a_state(kind: str, content: Any) -> InvalidInputError:
     rule, hint = f"must be the JSON of a {kind}", f"pass what {kind}.to_json() returned"
-    return InvalidInputError(sentence("text", rule, f"got {_shown(content)}", hint))
+    return InvalidInputError("text", rule, f"got {_shown(content)}", hint)
 
 
 def _shown(content: Any) -> str:
@@ -87,13 +87,13 @@ class Fields:
 
     def refused(self, name: str, rule: str) -> InvalidInputError:
         subject, hint = f"field {name!r} of the state", "it may have been edited"
-        return InvalidInputError(sentence(subject, rule, f"got {_shown(self.content.get(name))}", hint))
+        return InvalidInputError(subject, rule, f"got {_shown(self.content.get(name))}", hint)
 
     def take(self, name: str, rule: str = "", holds: Callable[[Any], bool] = lambda _: True) -> Any:
         """Return a field for which the rule holds."""
         if name not in self.content:
             rule = f"must hold every field of a {self.kind}"
-            raise InvalidInputError(sentence("state", rule, f"got no {name!r}"))
+            raise InvalidInputError("state", rule, f"got no {name!r}")
         if not holds(self.content[name]):
             raise self.refused(name, rule)
         return self.content[name]

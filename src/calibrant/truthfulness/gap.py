@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import (
     check_unit_interval,
@@ -140,7 +140,7 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
     scored, seconds, used = Scored(measure, options), _checked_budget(budget), recorded_seed(seed)
     if sequential:
         if reports is not None:
-            raise InvalidInputError(sentence("reports", "must not be given with sequential=True"))
+            raise InvalidInputError("reports", "must not be given with sequential=True")
         policy = Policy(scored, probabilities)
         return _result(policy, best_policy(policy, budget=seconds, seed=used), "search")
     expected = Expected(scored, probabilities)
@@ -184,7 +184,7 @@ def _proved(expected: Expected) -> Truthfulness:
 def _result(searched: Expected, best: BestReport, proof: str) -> Truthfulness:
     name, policy = searched.scored.name, searched if isinstance(searched, Policy) else None
     if best.honest >= NO_VALUE:
-        raise InvalidInputError(sentence("truth", f"must have a value under {name!r}", "got none"))
+        raise InvalidInputError("truth", f"must have a value under {name!r}", "got none")
     gap = max(0.0, best.honest - best.value)
     return Truthfulness(
         measure=name,
@@ -207,7 +207,7 @@ def _checked_truth(truth: Any, most: int) -> Array:
     checked = numeric_vector(truth, "truth").astype(np.float64)
     if len(checked) > most:
         got = f"got {len(checked)}"
-        raise InvalidInputError(sentence("truth", f"must have at most {most} rounds", got))
+        raise InvalidInputError("truth", f"must have at most {most} rounds", got)
     reject_rows("truth", "must not be missing", checked, np.isnan(checked))
     check_unit_interval(checked, "truth")
     return checked
@@ -216,11 +216,11 @@ def _checked_truth(truth: Any, most: int) -> Array:
 def _checked_reports(reports: Any, n: int) -> Array:
     given = np.atleast_2d(to_array(reports, "reports"))
     if given.dtype.kind not in "biuf":
-        raise InvalidInputError(sentence("reports", "must be numeric", f"got dtype {given.dtype}"))
+        raise InvalidInputError("reports", "must be numeric", f"got dtype {given.dtype}")
     checked = given.astype(np.float64)
     if checked.ndim != 2 or checked.shape[1] != n or len(checked) == 0:
         got = f"got shape {checked.shape}"
-        raise InvalidInputError(sentence("reports", f"must have one row per report of {n} rounds", got))
+        raise InvalidInputError("reports", f"must have one row per report of {n} rounds", got)
     for report in checked:
         reject_rows("reports", "must not be missing", report, np.isnan(report))
         check_unit_interval(report, "reports")
@@ -229,7 +229,7 @@ def _checked_reports(reports: Any, n: int) -> Array:
 
 def _checked_budget(budget: float) -> float:
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget < math.inf:
-        raise InvalidInputError(sentence("budget", "must be a positive number of seconds", f"got {budget!r}"))
+        raise InvalidInputError("budget", "must be a positive number of seconds", f"got {budget!r}")
     return float(budget)
 
 
@@ -246,13 +246,7 @@ MOST = 3  # rounds
 
 
 def worst_truth(
-    measure: str | Function,
-    n: int,
-    *,
-    step: float = STEP,
-    budget: float = 5.0,
-    seed: int = 0,
-    **options: Any,
+    measure: str | Function, n: int, *, step: float = STEP, budget: float = 5.0, seed: int = 0, **options: Any
 ) -> Truthfulness:
     """Return the truthfulness gap at the truth, on a grid, where lying gains most.
 
@@ -287,9 +281,9 @@ def worst_truth(
     ((0.25,), 0.125)
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= MOST:
-        raise InvalidInputError(sentence("n", f"must be 1 to {MOST} rounds", f"got {n!r}"))
+        raise InvalidInputError("n", f"must be 1 to {MOST} rounds", f"got {n!r}")
     if not 0.01 <= number("step", step) <= 0.5:
-        raise InvalidInputError(sentence("step", "must lie in [0.01, 0.5]", f"got {step}"))
+        raise InvalidInputError("step", "must lie in [0.01, 0.5]", f"got {step}")
     scored = Scored(measure, options)
     grid = np.linspace(0.0, 1.0, round(1 / step) + 1)
     truth = _most_tempting(scored, grid, int(n))
@@ -376,13 +370,13 @@ def class_truthfulness(
     table = probabilities(truth, "truth")
     if table.ndim != 2 or table.shape[1] < 2 or np.any(np.abs(table.sum(axis=1) - 1) > 1e-9):
         rule = "must have one row per round and one column per class, rows summing to 1"
-        raise InvalidInputError(sentence("truth", rule, f"got shape {table.shape}"))
+        raise InvalidInputError("truth", rule, f"got shape {table.shape}")
     if score not in ("total", "top"):
         raise reject_name("score", score, ["total", "top"])
     points = _simplex(table.shape[1], whole_number("steps", steps, 1, 100))
     if len(points) ** len(table) > MAX_REPORTS:
         got, hint = f"got {len(points) ** len(table):,} reports", "take fewer rounds, classes or steps"
-        raise InvalidInputError(sentence("truth", f"must allow at most {MAX_REPORTS:,} reports", got, hint))
+        raise InvalidInputError("truth", f"must allow at most {MAX_REPORTS:,} reports", got, hint)
     lies = [np.array(rows) for rows in itertools.product(points, repeat=len(table))]
     reports = [table, np.broadcast_to(table.mean(axis=0), table.shape), *lies]
     values = [_expected(measure, score, table, report) for report in reports]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import check_unit_interval, numeric_vector
@@ -63,7 +63,7 @@ def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     chosen = dict(LIES) if lies is None else _named(lies)
     if not chosen or HONEST in chosen:
         rule = f"must name a lie or more, and none of them {HONEST!r}"
-        raise InvalidInputError(sentence("lies", rule, f"got {list(chosen)}"))
+        raise InvalidInputError("lies", rule, f"got {list(chosen)}")
     return {name: _told(name, lie, p, counts) for name, lie in chosen.items()}
 
 
@@ -75,11 +75,11 @@ def _told(name: str, lie: Lie, p: Array, counts: Array) -> Array:
     except Exception as error:  # the user's function may raise anything
         rule = "must be a function of the predictions that returns numbers"
         got = f"it raised {type(error).__name__}: {error}"
-        raise InvalidInputError(sentence(f"lie {name!r}", rule, got)) from error
+        raise InvalidInputError(f"lie {name!r}", rule, got) from error
     wrong = ~((report >= 0) & (report <= 1))  # also true for NaN
     if wrong.any():
         got = f"got {report[wrong][0]}"
-        raise InvalidInputError(sentence(f"lie {name!r}", "must return reports in [0, 1]", got))
+        raise InvalidInputError(f"lie {name!r}", "must return reports in [0, 1]", got)
     return report
 
 
@@ -88,10 +88,10 @@ def _named(lies: Any) -> dict[str, Lie]:
         for name, lie in lies.items():
             if not callable(lie):
                 got = f"got {type(lie).__name__} for {name!r}"
-                raise InvalidInputError(sentence("lies", "must map names to functions of y_prob", got))
+                raise InvalidInputError("lies", "must map names to functions of y_prob", got)
         return {str(name): _of_prediction(str(name), lie) for name, lie in lies.items()}
     if not isinstance(lies, Iterable):
-        raise InvalidInputError(sentence("lies", "must be names, or map names to functions", f"got {lies!r}"))
+        raise InvalidInputError("lies", "must be names, or map names to functions", f"got {lies!r}")
     names = [lies] if isinstance(lies, str) else list(lies)
     for name in names:
         if name not in list(LIES):
@@ -107,11 +107,11 @@ def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
         reported = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
         if reported.shape != (times.sum(),):
             got = f"got shape {reported.shape} for {times.sum():,}"
-            raise InvalidInputError(sentence(f"lie {name!r}", "must return one report per prediction", got))
+            raise InvalidInputError(f"lie {name!r}", "must return one report per prediction", got)
         first: Array = reported[np.cumsum(times) - times]
         if not np.array_equal(np.repeat(first, times), reported, equal_nan=True):
             rule = "must return the same report for the same prediction"
-            raise InvalidInputError(sentence(f"lie {name!r}", rule, "got different ones"))
+            raise InvalidInputError(f"lie {name!r}", rule, "got different ones")
         return first
 
     return report
@@ -387,9 +387,7 @@ def incentives(
     asked = max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws
     replays = checked_draws(asked)
     if replays < 2:
-        raise InvalidInputError(
-            sentence("draws", "must be at least 2, for a standard error", f"got {replays}")
-        )
+        raise InvalidInputError("draws", "must be at least 2, for a standard error", f"got {replays}")
     reports = {HONEST: p, **reports_of(lies, p, counts.astype(np.float64))}
     boards = [_Board(report, counts, rows) for report in reports.values()]
 
@@ -454,7 +452,7 @@ def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
     if isinstance(measures, str):
         return [measures]
     if not isinstance(measures, Sequence) or not measures:
-        raise InvalidInputError(sentence("measures", "must name a measure or more", f"got {measures!r}"))
+        raise InvalidInputError("measures", "must name a measure or more", f"got {measures!r}")
     return list(measures)
 
 

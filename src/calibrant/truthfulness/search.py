@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, LevelSetWarning, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, LevelSetWarning
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null import batched, one_by_one
 from calibrant.metrics.lookup import find_measure
@@ -249,7 +249,7 @@ class Scored:
             bad = outcomes[int(np.argmin(np.isfinite(result)))].astype(int).tolist()
             value = result[~np.isfinite(result)][0]
             got = f"got {value} for outcomes {bad} and predictions {report.tolist()}"
-            raise InvalidInputError(sentence(f"measure {self.name!r}", "must return a finite number", got))
+            raise InvalidInputError(f"measure {self.name!r}", "must return a finite number", got)
         return result
 
     def _one(self, report: Array, y: Any) -> float:
@@ -260,7 +260,7 @@ class Scored:
         except Exception as error:  # the user's function may raise anything
             rule = "must be a function of (y_true, y_prob) that returns a number"
             got = f"it raised {type(error).__name__} for outcomes {y.tolist()}: {error}"
-            raise InvalidInputError(sentence(f"measure {self.name!r}", rule, got)) from error
+            raise InvalidInputError(f"measure {self.name!r}", rule, got) from error
 
 
 def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
@@ -325,7 +325,7 @@ def defined(row: Measure) -> Measure:
 def _undefined(name: str, got: str = "") -> InvalidInputError:
     rule = "has no expected value: it is not defined when all outcomes agree"
     hint = "see `calibrant measures` for others"
-    return InvalidInputError(sentence(f"measure {name!r}", rule, got, hint))
+    return InvalidInputError(f"measure {name!r}", rule, got, hint)
 
 
 RESTARTS = 12
