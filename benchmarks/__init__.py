@@ -1,1 +1,1 @@
-"""Measurements: our times beside a yardstick or a peer, in one run, as ratios."""
+"""Measurements: our times next to a yardstick or a peer, in one run, as ratios."""

@@ -1,4 +1,4 @@
-"""calibrant apply at size: maps of several kinds on two Parquet files, beside DuckDB copying the same file.
+"""calibrant apply at size: maps of several kinds on two Parquet files, next to DuckDB copying the same file.
 
 One file has six columns, as files of predictions have: an identifier, a day, a region, an amount, the outcome
 and the prediction. The other has prediction and outcome alone, the hardest case: the column that apply adds

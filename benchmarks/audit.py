@@ -1,4 +1,4 @@
-"""The audit beside MCGrad's MulticalibrationError, and a thousand random-path groups beside a sort."""
+"""The audit next to MCGrad's MulticalibrationError, and a thousand random-path groups next to a sort."""
 
 from __future__ import annotations
 

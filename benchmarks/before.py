@@ -1,4 +1,4 @@
-"""No speed lost: the measures and the functions that people call most, beside an earlier revision.
+"""No speed lost: the measures and the most-used functions, next to an earlier revision.
 
     CALIBRANT_BENCH_BEFORE=REVISION python -m benchmarks before
 
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROUNDS = 3  # processes are started anew: how their memory happens to lie is luck
+ROUNDS = 3  # processes are restarted: their memory layout is luck
 REPEATS = 40
 ENOUGH = 1.5  # seconds that both versions of a call are given per round, once they have started
 SLOWER = 1.25  # below that, this is noise of the machine

@@ -72,7 +72,7 @@ print(json.dumps({"all": time.perf_counter() - start, "processor": time.process_
 
 
 def main() -> None:
-    """Run and save, or say why there is no room."""
+    """Run and save, or say that the disk is too small."""
     report = Report("billion" if ROWS >= 10**9 else "billion-small")
     folder = Path(os.environ.get("CALIBRANT_BENCH_FOLDER", tempfile.gettempdir())) / "calibrant-billion"
     needed, free = ROOM * BYTES_PER_ROW * ROWS, shutil.disk_usage(folder.parent).free

@@ -1,4 +1,4 @@
-"""Decision loss beside building Forecasts, on a million levels of several kinds, and beside HiGHS."""
+"""Decision loss next to building Forecasts, on a million levels of several kinds, and next to HiGHS."""
 
 from __future__ import annotations
 

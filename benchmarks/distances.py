@@ -1,4 +1,4 @@
-"""Smooth, lower distance, kernel and convolved errors beside the sort, a linear program and peers."""
+"""Smooth, lower distance, kernel and convolved errors next to the sort, a linear program and peers."""
 
 from __future__ import annotations
 

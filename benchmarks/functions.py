@@ -1,4 +1,4 @@
-"""How the time of every public function of rows grows with them: steps beside the sort's own, no cliffs.
+"""How the time of every public function of rows grows with them: steps next to the sort's own, no cliffs.
 
 One warm call per size, in seconds of the processors, continuous predictions. A step from one size to the
 next (ten times the rows) is a cliff where it grows more than three times as much as np.argsort does, unless

@@ -1,4 +1,4 @@
-"""What inference costs at size: smooth beside the sort, its interval beside one value, compare, evaluate.
+"""What inference costs at size: smooth next to the sort, its interval next to one value, compare, evaluate.
 
 Ratios are of medians of interleaved calls. "Everything asked for" is what JSON and reports need: distances
 and the preview of a recalibration too, which `evaluate` computes when they are first asked for.

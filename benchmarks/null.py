@@ -1,4 +1,4 @@
-"""What exact simulation of the null costs, beside drawing the outcomes with numpy and doing nothing else."""
+"""What exact simulation of the null costs, next to drawing the outcomes with numpy and doing nothing else."""
 
 from __future__ import annotations
 

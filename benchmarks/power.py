@@ -1,7 +1,7 @@
-"""Power of tests of calibration at equal size, ours beside MAPIE's and probcal's; writes docs/power.md.
+"""Power of tests of calibration at equal size, ours next to MAPIE's and probcal's; writes docs/power.md.
 
 Every test is cut at the same simulated size: its critical value is the 5 % quantile of its own p-value
-(or the 95 % quantile of its statistic) under calibration, so nobody gains from a p-value that is too small.
+(or the 95 % quantile of its statistic) under calibration, so that p-values that are too small gain nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Recalibration: what each method gains on held-out records, and how fast it fits.
 
-Real tasks are read from a folder beside the repo (or the one that CALIBRANT_DATA names); where it is absent,
+Real tasks are read from a folder next to the repo (or the one that CALIBRANT_DATA names); where it is absent,
 three generated tasks take their place. Figures are changes of log loss against leaving predictions alone, in
 thousandths of a nat (clipped at 1e-6); harm is a loss of more than half of one.
 """
@@ -278,7 +278,7 @@ def wilson(hits: int, trials: int, z: float = 1.96) -> float:
 
 
 def speed(report: Report, n: int = 10**6) -> None:
-    """Times of fits beside other packages, in the same run."""
+    """Times of fits next to other packages, in the same run."""
     rng = np.random.default_rng(0)
     p = rng.random(n)
     y = (rng.random(n) < p**1.3).astype(float)

@@ -1,6 +1,6 @@
-"""Repair by covariates beside MCGrad: log loss, M / sigma and time on held-out halves, three splits.
+"""Repair by covariates next to MCGrad: log loss, M / sigma and time on held-out halves, three splits.
 
-The data are those beside the repo (ACS 2018 and adult); without them there is nothing to measure. Times are
+The data lie next to the repo (ACS 2018 and adult); without them there is nothing to measure. Times are
 processor seconds of fitting and predicting on one thread, assessments aside on both sides, so that whatever
 else the machine does counts for little.
 """
@@ -143,7 +143,7 @@ def main(folder: Path = DATA, splits: int = SPLITS) -> None:
     import pandas as pd
 
     if not folder.is_dir():
-        print("no folder of real data beside the repo: nothing to measure")
+        print("no folder of real data next to the repo: nothing to measure")
         return
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
@@ -157,7 +157,7 @@ def main(folder: Path = DATA, splits: int = SPLITS) -> None:
 
 
 def summary(table: Any) -> Report:
-    """Return the means over splits, and the requirements beside MCGrad."""
+    """Return the means over splits, and the requirements against MCGrad."""
     report = Report("repair")
     means = table.fillna({"n": 0}).groupby(["task", "n", "method"], sort=False)[MEANS].mean()
     for (task, n, method), row in means.iterrows():
@@ -166,7 +166,7 @@ def summary(table: Any) -> Report:
         if not n:
             report.figure(f"{task}: {method}, M / sigma", float(row["ratio"]), "")
     if "MCGrad" not in set(table["method"]):
-        report.skipped("beside MCGrad", "not installed")
+        report.skipped("next to MCGrad", "not installed")
         return report
     name = version("mcgrad")
     for task in dict.fromkeys(table["task"]):

@@ -1,4 +1,4 @@
-"""A CSV of 10^5 rows to the full report, a fresh process each time, beside probcal's evaluate at 10^3."""
+"""A CSV of 10^5 rows to the full report, a fresh process each time, next to probcal's evaluate at 10^3."""
 
 from __future__ import annotations
 

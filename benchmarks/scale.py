@@ -1,4 +1,4 @@
-"""Sketches at size: a Parquet file into all certified measures, beside DuckDB's bare group-by of its sums.
+"""Sketches at size: a Parquet file into all certified measures, next to DuckDB's bare group-by of its sums.
 
 CALIBRANT_BENCH_ROWS sets the rows (10^8 by default, a file of about 800 MB), CALIBRANT_BENCH_FOLDER where the
 file is kept for the next run (a temporary folder by default).

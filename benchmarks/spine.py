@@ -1,4 +1,4 @@
-"""The spine: building Forecasts, the simple measures beside peers, and what starting up costs."""
+"""Building Forecasts, the simple measures next to peers, and what starting up costs."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def written(folder: Path, n: int) -> Path:
-    """Write so many rows as text."""
+    """Write this many rows as text."""
     y, v = forecast_data(n)
     path = folder / f"{n}.csv"
     path.write_text("y,p\n" + "".join(f"{a:d},{b}\n" for a, b in zip(y, v, strict=True)))

@@ -102,7 +102,7 @@ def page() -> str:
     slopes = {name: slope(*line) for name, line in lines.items()}
     figure = lines_figure("records", lines, x="calibration error to be found", y="records needed")
     text = (
-        "Values at the hard cases D_theta (least over random signs) beside the lemmas, and below them the "
+        "Values at the hard cases D_theta (least over random signs) next to the lemmas, and below them the "
         "least number of records from which a test is right two times out of three, by simulation of the "
         "test that suits the case. Slopes in the log-log figure: "
         + ", ".join(f"{name} {value:.2f}" for name, value in slopes.items())

@@ -163,7 +163,7 @@ def _complete() -> str:
 def _continuous() -> str:
     text = (
         "**Continuity** (Theorem 4.4 for ATB): the largest change per mean move of the predictions over "
-        "1,500 small moves of eight predictions, beside the constant that is proved."
+        "1,500 small moves of eight predictions, next to the proved constant."
     )
     every = {"lower distance": cb.lower_distance, **MEASURES}
     rows = []

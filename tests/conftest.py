@@ -28,7 +28,7 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real forecasts beside the repo; the test is skipped where there is none."""
+    """The folder of real forecasts next to the repo; the test is skipped without it."""
     if not SHARED_DATA.is_dir():
-        pytest.skip("no folder of real data beside the repo")
+        pytest.skip("no folder of real data next to the repo")
     return SHARED_DATA

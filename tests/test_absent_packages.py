@@ -1,7 +1,7 @@
 """What the base install lacks: frames and DuckDB relations without pandas, Polars and PyArrow.
 
 The modules are hidden in a process of its own, before anything is imported; there `import pandas` fails as
-it does where pandas is not installed. What needs no frame must give the same numbers as beside them; what
+it does where pandas is not installed. What needs no frame must give the same numbers as with them; what
 does need one says so in the library's words.
 """
 
@@ -50,7 +50,7 @@ print(json.dumps({"done": done, "refused": refused}))
 """
 
 
-def told(hidden):
+def reported(hidden):
     code = [sys.executable, "-c", CODE, hidden]
     run = subprocess.run(code, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -59,12 +59,12 @@ def told(hidden):
 
 @pytest.fixture(scope="module")
 def beside_everything():
-    return told("")
+    return reported("")
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_duckdb_relations_need_no_frames(beside_everything, hidden):
-    found = told(hidden)
+    found = reported(hidden)
     assert found["done"] == beside_everything["done"]
     assert sorted(found["refused"]) == sorted(hidden.split(","))
     for library, message in found["refused"].items():

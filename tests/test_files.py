@@ -176,7 +176,7 @@ def test_scratch_folders_of_killed_processes_go_and_those_in_use_stay(tmp_path, 
     started[0].communicate()
     for folder in (killed, living):
         os.utime(folder, (0, 0))
-    (tmp_path / "calibrant-results").mkdir()  # somebody else's
+    (tmp_path / "calibrant-results").mkdir()  # of another program
     (tmp_path / "calibrant-scratch-notes").write_text("not a folder")
     with scratch_folder() as mine:
         assert not killed.exists()

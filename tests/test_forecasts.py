@@ -86,7 +86,7 @@ def test_torch_tensors_in_bfloat16_are_taken_as_they_are():
     torch = pytest.importorskip("torch")
     p = torch.tensor([0.25, 0.5, 0.75], dtype=torch.bfloat16)
     assert Forecasts([0, 1, 1], p).values.tolist() == [0.25, 0.5, 0.75]
-    fine = torch.tensor([0.1, 0.2, 0.3], dtype=torch.bfloat16)  # rounded by torch, and by nobody else
+    fine = torch.tensor([0.1, 0.2, 0.3], dtype=torch.bfloat16)  # rounded by torch alone
     assert Forecasts([0, 1, 1], fine).values.tolist() == fine.double().tolist()
 
 

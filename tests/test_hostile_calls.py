@@ -1,4 +1,4 @@
-"""Rooms beside measures and tests, against values of the wrong kind: no raw error, no silent number.
+"""Functions other than measures and tests, given values of the wrong kind: no raw error, no silent number.
 
 Each line names a public call that works, and the values of one argument that it must refuse by name.
 """
@@ -115,7 +115,7 @@ def updated(y, p):
     return cb.Monitor().update(y, p)
 
 
-ROOMS = {
+PACKAGES = {
     "recalibrate": (recalibrated, {
         "y_true": OUTCOMES, "y_prob": PREDICTIONS, "sample_weight": WEIGHTS,
         "method": WORD, "seed": SEED,
@@ -200,18 +200,18 @@ ROOMS = {
     }),
 }  # fmt: skip
 CASES = [
-    (room, call, argument, value)
-    for room, (call, arguments) in ROOMS.items()
+    (package, call, argument, value)
+    for package, (call, arguments) in PACKAGES.items()
     for argument, values in arguments.items()
     for value in values
 ]
 
 
 @pytest.mark.parametrize(
-    ("room", "call", "argument", "value"),
+    ("package", "call", "argument", "value"),
     [pytest.param(*case, id=f"{case[0]}-{case[2]}-{str(case[3])[:24]}") for case in CASES],
 )
-def test_hostile_values_are_refused_by_name(room, call, argument, value):
+def test_hostile_values_are_refused_by_name(package, call, argument, value):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(CalibrantError) as refused:

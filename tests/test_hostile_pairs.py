@@ -1,4 +1,4 @@
-"""Every door of the library against inputs that pair wrongly or are no numbers: none is silent, none is raw.
+"""Every entry point, called with inputs that do not match or are not numbers: none is silent, none is raw.
 
 A door is a public function that takes outcomes and predictions. All of them must refuse the same inputs, in
 the library's words, and warn where outcomes and predictions look swapped.
@@ -128,16 +128,16 @@ def test_every_door_refuses_weights_that_are_none(door):
 
 @pytest.mark.parametrize("door", DOORS | STREAMS)
 def test_every_door_warns_of_swapped_arguments_or_refuses_them(door):
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         try:
             (DOORS | STREAMS)[door](P, Y.astype(float))
         except CalibrantError:
             return
-    assert any(issubclass(one.category, cb.SwappedArgumentsWarning) for one in told)
+    assert any(issubclass(one.category, cb.SwappedArgumentsWarning) for one in reported)
 
 
-BESIDE = {
+EXTRA = {
     "audit": lambda y, p, x: cb.audit(y, p, groups=x, draws=0),
     "distinguish": lambda y, p, x: cb.distinguish(y, p, x, **FEW),
     "evaluate": lambda y, p, x: cb.evaluate(y, p, groups=x, **FEW),
@@ -156,12 +156,12 @@ BESIDE = {
 }
 
 
-@pytest.mark.parametrize("door", BESIDE)
+@pytest.mark.parametrize("door", EXTRA)
 def test_columns_beside_the_predictions_must_be_aligned_too(door):
-    beside = pd.DataFrame(X).iloc[ORDER]
-    refused(BESIDE[door], pd.Series(Y), pd.Series(P), beside)
-    arrays = beside.reset_index(drop=True)
+    extra = pd.DataFrame(X).iloc[ORDER]
+    refused(EXTRA[door], pd.Series(Y), pd.Series(P), extra)
+    arrays = extra.reset_index(drop=True)
     if door != "several classes":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            BESIDE[door](pd.Series(Y), pd.Series(P), arrays)
+            EXTRA[door](pd.Series(Y), pd.Series(P), arrays)

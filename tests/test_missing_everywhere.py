@@ -23,8 +23,8 @@ PAIR = np.column_stack([1 - P, P])
 ACTIONS = np.where(P > 0.5, "act", "wait")
 QUICK = {"draws": 19, "seed": 1, "confidence": 0.9}
 
-# what a function needs beside outcomes and predictions, with `rows` chosen
-BESIDE = {
+# what a function needs besides outcomes and predictions, with `rows` chosen
+EXTRA = {
     "audit": lambda rows: {"groups": {"g": GROUP[rows]}, "min_size": 5},
     "audit_table": lambda rows: {"models": {"m": P[rows]}, "covariates": {"g": GROUP[rows]}, "min_size": 5},
     "choose_threshold": lambda rows: {"risk": 0.3},
@@ -66,12 +66,12 @@ def functions():
 def call(name, y, rows, **options):
     function = getattr(cb, name)
     known = inspect.signature(function).parameters
-    beside = BESIDE.get(name, lambda rows: {})(rows)
-    models = beside.pop("*", None)
+    extra = EXTRA.get(name, lambda rows: {})(rows)
+    models = extra.pop("*", None)
     if models is None and "y_prob" in known:
         models = (P[rows],)
     options |= {key: value for key, value in QUICK.items() if key in known}
-    return function(y, *(models or ()), **beside, **options)
+    return function(y, *(models or ()), **extra, **options)
 
 
 @pytest.mark.filterwarnings("ignore")

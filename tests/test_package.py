@@ -19,7 +19,7 @@ HEAVY += ["sklearn", "torch", "pyspark"]
 PACKAGES = [
     *("kernels", "inputs", "frames", "columns", "clusters", "censoring", "records", "forecasts", "fits"),
     *("metrics", "inference", "abstention", "groups", "recalibration", "online", "truthfulness"),
-    *("io", "sketch", "distributions", "evaluation", "report", "logs", "sklearn", "cli"),
+    *("io", "sketch", "distributions", "report", "evaluation", "logs", "sklearn", "cli"),
 ]
 FREE = {"errors", "results", "formatting", "parallel", "files", "public_names", "calibrant"}
 BELOW = {package: set(PACKAGES[:rank]) | {package} for rank, package in enumerate(PACKAGES)}
@@ -210,9 +210,9 @@ def test_a_class_name_has_one_meaning():
 
 
 def namesake(name: str, file: Path) -> bool:
-    """Return whether a function bears a user's word beside the function that does the work.
+    """Return whether a function shares a user-facing name with the function that does the work.
 
-    A verb of the command line stands in the file of its name. A method of recalibration is named like its
+    A command is in the file of its name. A method of recalibration is named like its
     fit, or like the public function that reduces several classes in the same way.
     """
     if file == Path("cli", f"{name}.py") or (name, file.name) == ("reliability_diagram", "reliability.py"):
@@ -224,7 +224,7 @@ def namesake(name: str, file: Path) -> bool:
 
 
 def test_a_function_name_has_one_meaning():
-    """What two functions of one name do would be told by their imports alone."""
+    """Two functions of one name could be distinguished only by their imports."""
     several = {name: files for name, files in homes(ast.FunctionDef).items() if len(files) > 1}
     meanings = {name: [file for file in files if not namesake(name, file)] for name, files in several.items()}
     assert {name: files for name, files in meanings.items() if len(files) > 1} == {}

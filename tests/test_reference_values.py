@@ -1,4 +1,4 @@
-"""Real forecasts: our numbers beside what other programs return on the same files."""
+"""Real forecasts: our numbers against those of other programs on the same files."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_dominance_names_the_models():
 
 
 def test_a_row_that_seems_to_contradict_the_verdict_is_explained():
-    told = 0
+    reported = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         p = rng.uniform(0.05, 0.95, 300)
@@ -201,7 +201,7 @@ def test_a_row_that_seems_to_contradict_the_verdict_is_explained():
         explained = "the omnibus test, chosen in advance, is not" in repr(result)
         explained |= "No single row is unusual; the omnibus test of level, slope" in repr(result)
         assert explained == (bool(small) != rejected), seed
-        told += explained
-        if told == 2:
+        reported += explained
+        if reported == 2:
             return
     raise AssertionError("no such data came up, so nothing was checked")

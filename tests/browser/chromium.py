@@ -40,7 +40,7 @@ class Chromium:
     def __init__(self, program: str, profile: Path) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        # the protocol is spoken on descriptors 3 (in) and 4 (out), messages end in NUL
+        # the protocol uses descriptors 3 (in) and 4 (out), messages end in NUL
         start = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
             ["bash", "-c", start, "bash", program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],

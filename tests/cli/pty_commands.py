@@ -15,8 +15,6 @@ import time
 import duckdb  # noqa: F401  # loaded before the forks
 import numba  # noqa: F401
 
-import calibrant.recalibration.recalibrate
-import calibrant.report.evaluate  # noqa: F401
 from calibrant.cli.main import main
 
 LIMIT = 120.0  # seconds

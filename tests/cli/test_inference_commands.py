@@ -178,9 +178,9 @@ def test_net_benefit_and_charts_of_models(file, tmp_path):
     alone = run(*common)
     assert "p has the largest net benefit at " in alone.stdout
     assert "resamples" not in alone.stdout
-    told = json.loads(run(*common, "--json").stdout)
-    assert unwrapped(alone.stdout).startswith(unwrapped(told["sentence"]))
-    assert told["net_benefit"]["sentence"] == told["sentence"]
+    reported = json.loads(run(*common, "--json").stdout)
+    assert unwrapped(alone.stdout).startswith(unwrapped(reported["sentence"]))
+    assert reported["net_benefit"]["sentence"] == reported["sentence"]
     both = [*common, "-p", "q", "--chart", f"net-benefit={chart}", "--chart", f"reliability={other}"]
     found = json.loads(run(*both, "--chart-text", "title", "--json").stdout)
     assert found["net_benefit"]["thresholds"] == [0.2, 0.5]

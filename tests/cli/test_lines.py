@@ -59,15 +59,15 @@ def test_the_line_of_a_row_is_named(tmp_path, content, line):
     path.write_bytes(content.encode())
     expected = SAID.replace("(1 row)", f"(1 row), line {line} of rows.csv")
     assert worded(ERROR, path) == expected
-    told = calibrant("evaluate", path, "-y", "y", "-p", "p").stderr
-    assert expected.partition(" Hint")[0] in told
+    reported = calibrant("evaluate", path, "-y", "y", "-p", "p").stderr
+    assert expected.partition(" Hint")[0] in reported
 
 
 def test_a_state_is_not_a_file_of_rows(tmp_path):
     path, state = tmp_path / "rows.csv", tmp_path / "monitor.json"
     path.write_text("y,p\n0,0.2\n1,1.7\n")
-    told = calibrant("monitor", path, "-y", "y", "-p", "p", "--state", state).stderr
-    assert "(1 row), line 3 of rows.csv" in told
+    reported = calibrant("monitor", path, "-y", "y", "-p", "p", "--state", state).stderr
+    assert "(1 row), line 3 of rows.csv" in reported
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "it's.csv"])

@@ -16,7 +16,7 @@ TESTS = Path(__file__).parent.parent
 DOCS = TESTS.parent / "docs"
 
 
-WITHOUT_LONG_WORK = {  # verbs that nobody needs to interrupt: why there is nothing to leave half done
+WITHOUT_LONG_WORK = {  # commands too short to interrupt: why nothing can be left half done
     "check": "reads, measures and prints like evaluate; its one file is written whole by write_whole",
     "abstain": "reads and prints, like evaluate",
     "classes": "reads and prints, like evaluate",
@@ -32,7 +32,7 @@ WITHOUT_LONG_WORK = {  # verbs that nobody needs to interrupt: why there is noth
 }
 ONE_BY_ONE = {  # verbs for which several files are not simply the rows of all of them
     "apply": "writes the rows that it reads; tested in the same file",
-    "check": "judges every file by itself",
+    "check": "checks each file separately",
     "sketch": "several files are tested with the sketches in the same file",
     "verify": "reads a report before the rows; tested in the same file",
 }
@@ -86,7 +86,7 @@ def test_every_verb_is_interrupted_or_has_nothing_to_leave_half_done():
     stopped = module_of(TESTS / "cli" / "test_interrupts.py").VERBS
     assert lacking({*stopped, *WITHOUT_LONG_WORK}) == [], (
         "add these verbs to VERBS of tests/cli/test_interrupts.py, or say in WITHOUT_LONG_WORK of this "
-        "file why nobody needs to interrupt them"
+        "file why they need no interrupt test"
     )
     assert not set(stopped) & set(WITHOUT_LONG_WORK), "a verb is in one of the two lists"
 

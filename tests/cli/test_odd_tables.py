@@ -114,15 +114,16 @@ def test_truth_values_are_labels_as_the_user_spells_them(run, written):
 def test_a_line_break_in_a_name_is_read_or_refused_in_words(run, end):
     text = end.join(['y,p,"of a\nline"', *(f"{k % 2},0.{k % 9 + 1},{k % 3}" for k in range(40)), ""])
     arguments = ("-y", "y", "-p", "p", "--draws", 19, "--seed", 1, "--groups")
-    code, out, told = run("evaluate", text, *arguments, '"of a\nline"')
+    code, out, reported = run("evaluate", text, *arguments, '"of a\nline"')
     if end == "\n":
         assert code in (0, 1)
         assert "40 records" in out
     else:
         assert code == 2
         assert (
-            r"must have line breaks of one kind in its header; got another in the name 'of a\nline'" in told
+            r"must have line breaks of one kind in its header; got another in the name 'of a\nline'"
+            in reported
         )
-    code, _, told = run("evaluate", text, *arguments, "of a\nline")
+    code, _, reported = run("evaluate", text, *arguments, "of a\nline")
     assert code == 2
-    assert "needs quotes around a name that has a line break" in told
+    assert "needs quotes around a name that has a line break" in reported

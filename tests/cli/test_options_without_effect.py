@@ -1,4 +1,4 @@
-"""Options that would mean nothing are refused by name, and files that are odd are told in words."""
+"""Options that would mean nothing are refused by name, and odd files are reported in words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sketches(rows):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (
             ["evaluate", "ROWS", *COLUMNS, "-p", "y"],
@@ -57,15 +57,15 @@ def sketches(rows):
         ),
     ],
 )
-def test_a_second_name_does_not_silently_replace_the_first(sketches, words, told):
+def test_a_second_name_does_not_silently_replace_the_first(sketches, words, reported):
     result = calibrant(*(sketches.get(word, word) for word in words))
     assert result.returncode == 2
-    assert told in result.stderr
+    assert reported in result.stderr
     assert not result.stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["evaluate", "PLAIN", "-y", "nonsense"], "--outcome does not apply to a sketch"),
         (["evaluate", "PLAIN", "-w", "nonsense"], "--weight does not apply to a sketch"),
@@ -76,10 +76,10 @@ def test_a_second_name_does_not_silently_replace_the_first(sketches, words, told
         (["audit", "GROUPED", "-y", "y"], "--outcome does not apply to a sketch"),
     ],
 )
-def test_options_of_rows_are_refused_beside_a_sketch(sketches, words, told):
+def test_options_of_rows_are_refused_beside_a_sketch(sketches, words, reported):
     result = calibrant(*(sketches.get(word, word) for word in words))
     assert result.returncode == 2
-    assert told in result.stderr
+    assert reported in result.stderr
 
 
 def test_a_sketch_and_rows_are_checked_together(sketches):
@@ -88,7 +88,7 @@ def test_a_sketch_and_rows_are_checked_together(sketches):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["check", "ROWS", *COLUMNS, "--max", "smooth=1", "--groups", "g"], "--groups needs --max-group-z"),
         (["compare", "ROWS", *COLUMNS, "-p", "y", "--ordered"], "--ordered needs --groups"),
@@ -135,11 +135,11 @@ def test_a_sketch_and_rows_are_checked_together(sketches):
         (["evaluate", "ROWS", *COLUMNS, "--id", ""], "'' is an empty name"),
     ],
 )
-def test_options_without_effect_are_refused(rows, fitted, words, told):
+def test_options_without_effect_are_refused(rows, fitted, words, reported):
     places = {"ROWS": rows, "MAP": fitted}
     result = calibrant(*(places.get(word, word) for word in words))
     assert result.returncode == 2
-    assert told in result.stderr
+    assert reported in result.stderr
 
 
 def test_sql_is_json_where_json_is_asked_for(fitted):
@@ -152,25 +152,25 @@ def test_a_state_keeps_its_guard_until_the_option_is_typed(rows, tmp_path):
         state = ("--state", tmp_path / f"state{made}.json")
         assert calibrant("stream", rows, *COLUMNS, *state, made).returncode == 0
         assert calibrant("stream", rows, *COLUMNS, *state, "--same").returncode == 0
-        told = calibrant("stream", rows, *COLUMNS, *state, "--same", other)
-        assert told.returncode == 2
-        assert "--guard must be that of the state" in told.stderr
+        reported = calibrant("stream", rows, *COLUMNS, *state, "--same", other)
+        assert reported.returncode == 2
+        assert "--guard must be that of the state" in reported.stderr
 
 
 def test_a_state_keeps_its_groups(rows, tmp_path):
     words = ("monitor", rows, *COLUMNS, "--by", "g", "--state", tmp_path / "state.json", "--same")
     assert calibrant(*words).returncode == 0
     assert calibrant(*words, "--group", "b", "--group", "a").returncode == 0
-    told = calibrant(*words, "--group", "a")
-    assert told.returncode == 2
-    assert "--group must be those of the state, a, b; got a" in told.stderr
+    reported = calibrant(*words, "--group", "a")
+    assert reported.returncode == 2
+    assert "--group must be those of the state, a, b; got a" in reported.stderr
 
 
 def test_a_place_that_cannot_be_written_stops_a_stream_before_it_begins(rows, tmp_path):
     out = tmp_path / "out.csv"
-    told = calibrant("stream", rows, *COLUMNS, "-o", out, "--html", tmp_path / "absent" / "page.html")
-    assert told.returncode == 2
-    assert "must exist" in told.stderr
+    reported = calibrant("stream", rows, *COLUMNS, "-o", out, "--html", tmp_path / "absent" / "page.html")
+    assert reported.returncode == 2
+    assert "must exist" in reported.stderr
     assert not out.exists()
 
 
@@ -190,9 +190,9 @@ def test_the_table_of_a_database_may_be_a_default(rows, tmp_path):
 def test_errors_name_the_column_where_covariates_are_read(tmp_path, verb):
     path = tmp_path / "rows.csv"
     path.write_text("y,p,g\n0,0.2,a\n1,1.7,b\n")
-    told = calibrant(*verb, path, *COLUMNS, "--covariates", "g")
-    assert told.returncode == 2
-    assert "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row), line 3 of rows.csv" in told.stderr
+    reported = calibrant(*verb, path, *COLUMNS, "--covariates", "g")
+    assert reported.returncode == 2
+    assert "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row), line 3 of rows.csv" in reported.stderr
 
 
 def test_names_that_are_not_utf8_are_read_and_reported(rows, tmp_path):
@@ -200,8 +200,8 @@ def test_names_that_are_not_utf8_are_read_and_reported(rows, tmp_path):
     odd.write_bytes(rows.read_bytes())
     junit, text = tmp_path / "junit.xml", tmp_path / "out.txt"
     words = ("--max", "smooth=1", "--confidence", "0", "--junit", junit, "-o", text)
-    told = calibrant("check", odd.name, rows, *COLUMNS, *words, cwd=tmp_path)  # a long name is wrapped
-    assert told.returncode == 0, told.stderr
+    reported = calibrant("check", odd.name, rows, *COLUMNS, *words, cwd=tmp_path)  # a long name is wrapped
+    assert reported.returncode == 0, reported.stderr
     assert "caf\\udce9.csv" in junit.read_text(encoding="utf-8")
     assert "caf\\udce9.csv" in text.read_text(encoding="utf-8")
 

@@ -364,7 +364,7 @@ def test_the_table_of_a_monitor_and_its_note_name_the_same_record(tmp_path):
     words = ("monitor", file, "-y", "y", "-p", "p")
     onset = json.loads(verb(*words, "--json").stdout)["readings"]["everybody"]["onset"]
     said = verb(*words)
-    assert onset > 600  # so many records came before
+    assert onset > 600  # the number of records before it
     assert f"since record {onset + 1:,} " in said.stderr
     assert f"  record {onset + 1:,}  " in said.stdout.splitlines()[1]
 

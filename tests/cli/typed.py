@@ -35,8 +35,8 @@ def calibrant(*arguments: object, cwd: object = None, **environment: str) -> sub
         remove_unfinished()
         sys.stdout.flush()
         sys.stderr.flush()
-        printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))
-    return subprocess.CompletedProcess(words, code, printed, told)
+        printed, reported = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(words, code, printed, reported)
 
 
 def in_a_process(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:

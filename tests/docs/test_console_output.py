@@ -49,7 +49,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def matches(shown: list[str], printed: str) -> bool:
-    """Compare what is shown with what is printed; a line of three dots stands for any lines."""
+    """Compare what is shown with what is printed; a line of three dots matches any lines."""
     wanted = "\n".join(shown).strip("\n").split("\n")
     pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in wanted)
     return re.fullmatch(pattern, printed.strip("\n") + "\n") is not None

@@ -81,7 +81,7 @@ def test_shared_draws_change_nothing():
 
 
 def test_what_is_more_than_chance():
-    """The limit is the least count that is rarer than told, and a broken promise is named."""
+    """The limit is the smallest count rarer than stated, and a broken promise is named."""
     for share, of in ((0.05, 400), (0.07, 60)):
         least = next(count for count in range(of) if make.unlikely(count, of, share, 1e-5))
         assert binom.sf(least - 1, of, share) < 1e-5 <= binom.sf(least - 2, of, share)

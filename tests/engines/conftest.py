@@ -47,7 +47,7 @@ def _ibis(rows):
 
 @pytest.fixture(scope="session")
 def spark_session():
-    """One local Spark session for all tests; skipped where there is no Spark or no Java."""
+    """One local Spark session for all tests; skipped without Spark or Java."""
     pyspark = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java")

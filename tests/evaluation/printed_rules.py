@@ -28,7 +28,7 @@ def check_rows(found, printed):
 
 
 def check_intervals(found, printed):
-    """No value stands outside its interval without a word; certain predictions are counted and left out."""
+    """No value lies outside its interval without a note; certain predictions are counted and left out."""
     certain = int(((found.forecasts.values == 0) | (found.forecasts.values == 1)) @ found.forecasts.counts)
     for row in found.rows:
         if row.low is not None and row.value is not None and not row.low <= row.value <= row.high:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from samples import samples
 
 import calibrant as cb
-from calibrant.evaluation.tables import consistency_band, density, points_to_draw
 from calibrant.inference.bootstrap import coarse
+from calibrant.report.charts.canvas import points_to_draw
+from calibrant.report.charts.reliability import consistency_band, density
 
 
 @given(samples(max_size=30), st.integers(2, 12))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.findings import SCHEMA_VERSION
+from calibrant.evaluation.evaluate import SCHEMA_VERSION
 from calibrant.report.page import script_json
 
 GOLDEN = Path(__file__).parent / "golden"

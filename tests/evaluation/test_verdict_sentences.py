@@ -1,4 +1,4 @@
-"""The verdict in two sentences: what a reader is told about forty data sets with known faults."""
+"""The verdict in two sentences: what a reader sees for forty data sets with known faults."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ def draw(n, seed, shift=0.0):
 @pytest.mark.parametrize("recalibrator", ["isotonic", "binned"])
 def test_noise_is_not_loss(recalibrator):
     y, p, _ = draw(4000, 1)
-    with pytest.warns(cb.LevelSetWarning, match='recalibrator="isotonic"') as told:
+    with pytest.warns(cb.LevelSetWarning, match='recalibrator="isotonic"') as reported:
         plain = cb.decision_loss(y, p)
-    assert told[0].filename == __file__
+    assert reported[0].filename == __file__
     assert plain > 0.2  # hindsight on singletons knows every outcome
     assert cb.decision_loss(y, p, recalibrator=recalibrator) < 0.01
 
@@ -134,9 +134,9 @@ def test_the_cross_fitted_curve_is_what_each_threshold_gains():
         assert float(curve.at(mu)) == pytest.approx(found, abs=1e-12)
     details = cb.measure(f, "cdl", recalibrator="binned", seed=2).details
     assert (details["recalibrator"], details["folds"], details["seed"]) == ("binned", 5, 2)
-    with pytest.warns(cb.LevelSetWarning) as told:
+    with pytest.warns(cb.LevelSetWarning) as reported:
         cb.threshold_loss_curve(f)
-    assert told[0].filename == __file__
+    assert reported[0].filename == __file__
 
 
 def test_rates_of_tied_records_are_exact_counts_of_the_other_folds():

@@ -108,9 +108,9 @@ def test_centered_knots_rise_strictly(sample):
 def test_bounded_slope_is_bounded_least_squares(sample, slope):
     levels = levels_of(sample)
     fit = bounded_slope(levels, slope=slope).rates
-    room = slope * np.diff(levels.values)
+    allowed = slope * np.diff(levels.values)
     assert (np.diff(fit) >= -1e-12).all()
-    assert (np.diff(fit) <= room + 1e-12).all()
+    assert (np.diff(fit) <= allowed + 1e-12).all()
     expected = oracle.bounded_slope_by_least_squares(levels.values, levels.rates, levels.weights, slope)
     cost = levels.weights @ (fit - levels.rates) ** 2
     least = levels.weights @ (expected - levels.rates) ** 2

@@ -51,7 +51,7 @@ def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums(by):
     rows, y = table(0, 2000)
     forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), TreeParams(CODES, trees=30), by)
     new, _ = table(1, 60)
-    new[:10, 3] = 1000.0  # a category that nobody had
+    new[:10, 3] = 1000.0  # a category not seen in training
     assert forest.predict(new) == pytest.approx([slow_sum(forest, row) for row in new], abs=1e-12)
     staged = forest.staged(new, 10)
     assert staged.shape == (60, 3)

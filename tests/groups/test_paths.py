@@ -170,7 +170,7 @@ def test_paths_reach_what_algorithm_1_reaches_and_no_more():
 @pytest.mark.parametrize("subpopulations", [3, 40, 400])
 @pytest.mark.parametrize("min_size", [1, 25])
 def test_paths_that_meet_change_nothing(data, monkeypatch, subpopulations, min_size):
-    """Subsets that are kept for later paths save time alone: without room for any, all is the same."""
+    """Caching subsets for later paths only saves time: results are the same without it."""
     y, p, frame = data
     few = frame[list(frame.columns[:2])].assign(grade=frame["grade"])
     options = {"subpopulations": subpopulations, "min_size": min_size, "draws": 9, "seed": 5}

@@ -109,11 +109,11 @@ def test_a_seed_is_drawn_and_recorded():
 
 
 def test_progress_is_told():
-    told = []
+    reported = []
     cb.calibration_test(
-        TINY[0].forecasts, draws=99, seed=1, progress=lambda done, of: told.append((done, of))
+        TINY[0].forecasts, draws=99, seed=1, progress=lambda done, of: reported.append((done, of))
     )
-    assert told[-1] == (99, 99)
+    assert reported[-1] == (99, 99)
 
 
 def calibrated(shape, n, rng):
@@ -165,7 +165,7 @@ SIZES = [
 @pytest.mark.parametrize(("n", "measure"), SIZES)
 def test_size_at_5_and_1_percent(n, measure, shape):
     if n > 20_000 and shape in ("rare", "weights"):
-        pytest.skip("so many records are there to try the limit law, which is not used for this shape")
+        pytest.skip("this size is for the limit law, which this shape does not use")
     rng = np.random.default_rng(n)
     runs = 2000
     ps = np.array(

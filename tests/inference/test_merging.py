@@ -42,7 +42,7 @@ def test_the_same_noise_on_levels_and_on_cells(name, monkeypatch):
         assert grid.starts is not None
         apart = apart_by_merging(forecasts, grid, row, 40)
         assert apart.max() <= grid.added
-        assert apart.max() > grid.added / 100  # the promise is no empty one
+        assert apart.max() > grid.added / 100  # the bound is not vacuous
 
 
 def rare_and_narrow(n):

@@ -110,7 +110,7 @@ def test_the_bootstrap_seldom_accepts_rare_events_that_are_far_off():
 
 @pytest.mark.parametrize("name", ["ece", "kuiper", "ks", "l1-atb", "kernel", "emd"])
 def test_other_measures_decide_about_themselves(name):
-    """The guaranteed interval holds the population's value; far values are told apart."""
+    """The guaranteed interval holds the population's value; distant values are distinguished."""
     values, shift = np.linspace(0.05, 0.95, 19), 0.08
     truth = np.clip(values + shift, 0, 1)
     population = cb.measure(cb.Forecasts(truth, values), name).value

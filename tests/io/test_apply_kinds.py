@@ -262,13 +262,15 @@ def test_large_row_groups_are_written_in_pieces(tmp_path, monkeypatch):
     from calibrant.io import apply_parquet
 
     monkeypatch.setattr(apply_parquet, "PIECE_BYTES", 3000)
-    SEVERAL_FILE, told = tmp_path / "in.parquet", []
+    SEVERAL_FILE, reported = tmp_path / "in.parquet", []
     pq.write_table(SEVERAL, SEVERAL_FILE, row_group_size=200)
-    apply_file(FITTED, SEVERAL_FILE, tmp_path / "out.parquet", prediction="p", into="q", progress=told.append)
+    apply_file(
+        FITTED, SEVERAL_FILE, tmp_path / "out.parquet", prediction="p", into="q", progress=reported.append
+    )
     assert pq.read_table(tmp_path / "out.parquet").drop(["q"]).equals(SEVERAL)
-    assert len(told) > 3
-    assert told[-1] == 1
-    assert told == sorted(told)
+    assert len(reported) > 3
+    assert reported[-1] == 1
+    assert reported == sorted(reported)
 
 
 @pytest.mark.parametrize("sizes", [[1] * 40, [7, 0, 50, 1, 1], [100, 1, 1, 1]])

@@ -32,7 +32,7 @@ def records(n=3_000):
 
 
 def awkward(fitted):
-    """Predictions at the cuts of a map, a hair beside them, at the ends, and anywhere."""
+    """Predictions at the cuts of a map, a hair off them, at the ends, and anywhere."""
     x = np.random.default_rng(1).random(N)
     held = [getattr(fitted.map, name, np.array([])) for name in ("values", "edges")]
     cuts = np.concatenate(held)[: N // 4]
@@ -115,7 +115,7 @@ KINDS = ["float64", "float32", "no statistics", "csv"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ending", ["parquet", "parquet without_pyarrow", "csv"])
 def test_rows_outside_the_range_seen_are_counted(kind, ending, tmp_path, request):
-    """Some row groups lie inside it, some beyond, some hold what is no prediction."""
+    """Some row groups lie inside it, some beyond, some hold values that are not predictions."""
     ending, _, way = ending.partition(" ")
     if way:
         request.getfixturevalue(way)

@@ -53,7 +53,7 @@ def test_runs_on_400_samples_of_up_to_eleven_records():
         size = int(rng.integers(2, 12))
         v = np.sort(rng.random(size)) if seed % 2 else np.sort(np.round(5 * rng.random(size)) / 5)
         r, w = (rng.random(size) < 0.5).astype(float), np.full(size, 1 / size)
-        least = best_grouping(v, w, w * r).cost
+        least = best_grouping(v, w, w * r)[0]
         assert runs_of_equal_records(v, r, 1.0, np.inf).upper == pytest.approx(least, abs=1e-12)
 
 
@@ -79,7 +79,7 @@ def test_brackets_close_on_300_samples_of_up_to_eleven_levels():
         for kind in KINDS:
             size = int(np.random.default_rng(7 * seed + 1).integers(3, 12))
             v, w, a = sample(kind, size, 5_000 + seed)
-            check_bracket(v, w, a, best_grouping(v, w, a).cost)
+            check_bracket(v, w, a, best_grouping(v, w, a)[0])
 
 
 @given(samples(max_size=7), st.sampled_from([1.0, 2.0]))
@@ -87,7 +87,7 @@ def test_brackets_close_on_300_samples_of_up_to_eleven_levels():
 def test_local_search_never_worsens_and_prices_never_exceed(given_sample, alpha):
     f = given_sample.forecasts
     v, w, a = f.values, f.weights, f.outcomes
-    least = best_grouping(v, w, a, alpha).cost
+    least = best_grouping(v, w, a, alpha)[0]
     cost, group = improved_grouping(v, w, a, starts(f.levels), alpha, kicks=5)
     assert cost == pytest.approx(grouping_cost(v, w, a, group, alpha), abs=1e-12)
     assert least - 1e-12 <= cost <= min(grouping_cost(v, w, a, s, alpha) for s in starts(f.levels)) + 1e-12
@@ -113,7 +113,7 @@ def test_compiling_does_not_use_up_the_time(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(grouping, "cheap_groups", SlowAtFirst())
     monkeypatch.setattr(grouping, "monotonic", lambda: clock[0])
-    check_bracket(v, w, a, best_grouping(v, w, a).cost)
+    check_bracket(v, w, a, best_grouping(v, w, a)[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)

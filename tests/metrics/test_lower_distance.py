@@ -83,7 +83,7 @@ def test_calibrated_data_are_at_distance_zero():
 
 
 def test_two_mistaken_certainties():
-    """Half the records say 0 and half say 1, all wrong: they meet at 1/2 or stay where they are told."""
+    """Half the records say 0 and half say 1, all wrong: they meet at 1/2 or stay where they are."""
     f = cb.Forecasts([1, 0], [0, 1])
     assert certify(f, tolerance=1e-9).value == pytest.approx(
         oracle.lower_distance(f.values, masses(f)), abs=1e-8

@@ -1,4 +1,4 @@
-"""Options that the papers define beside the plain measures, each against its definition."""
+"""Options that the papers define in addition to the plain measures, each against its definition."""
 
 from __future__ import annotations
 

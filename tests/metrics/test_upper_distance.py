@@ -44,7 +44,7 @@ def test_runs_are_the_best_of_all_interval_groupings(sample):
 @settings(max_examples=40)
 def test_the_bracket_holds_the_exact_value(sample):
     f = sample.forecasts
-    exact = best_grouping(f.values, f.weights, f.outcomes).cost
+    exact = best_grouping(f.values, f.weights, f.outcomes)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "EXACT_GROUPS", 0)
         patch.setattr(module, "EXACT_RUNS", 4)
@@ -153,7 +153,7 @@ def test_the_true_distance_takes_a_power(alpha):
     y, v = [0, 1, 1, 0, 1], [0.2, 0.4, 0.4, 0.7, 0.9]
     points = cb.distance_to_calibration(y, v, np.arange(5), alpha=alpha)
     w = np.full(5, 0.2)
-    assert points == pytest.approx(best_grouping(np.array(v), w, w * y, alpha).cost)
+    assert points == pytest.approx(best_grouping(np.array(v), w, w * y, alpha)[0])
     assert points <= cb.upper_distance(y, v, alpha=alpha) + 1e-12
 
 

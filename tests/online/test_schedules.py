@@ -83,7 +83,7 @@ def test_the_account_of_any_schedule(maker, schedule):
 @given(schedule=steps, delay=st.integers(0, 4))
 @settings(max_examples=60, deadline=None)
 def test_the_brier_promise_of_any_schedule(schedule, delay):
-    """While the promise stands it is kept whenever nothing waits, forgotten outcomes or not."""
+    """While the bound applies it holds whenever nothing is pending, forgotten outcomes or not."""
     player, waiting, regret = OnlineCalibrator(guard=False, delay=delay), {}, 0.0
     for number, (what, pick, p) in enumerate(schedule):
         if what == "ask":

@@ -90,7 +90,7 @@ def better_report(y: np.ndarray, w: np.ndarray, used: np.ndarray, other: np.ndar
     """The most that any bounded proper payoff loses by reports `used` instead of `other`, record by record.
 
     A linear program over all tables S[report, outcome] in [0, 1] for which every report is a best response to
-    itself. Equal reports earn the same: whoever acts at a threshold acts on both sides of the comparison.
+    itself. Equal reports earn the same: a threshold separates both sides of the comparison alike.
     """
     beliefs = np.unique(np.concatenate((used, other)))
     k = len(beliefs)

@@ -1,4 +1,4 @@
-"""Bands of maps, bins of histograms, and rows left out with the columns beside them."""
+"""Bands of maps, bins of histograms, and rows dropped together with their columns."""
 
 from __future__ import annotations
 

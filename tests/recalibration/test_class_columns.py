@@ -153,10 +153,10 @@ def test_a_frame_names_its_classes_and_keeps_their_order(tmp_path):
     found = fit(names[labels], frame, method="vector")
     expected = fit(names[labels], table, method="vector", classes=names).predict(table)
     whole = frame.assign(seen=names[labels])
-    beside = cb.recalibrate(whole, outcome="seen", prediction=list(names), method="vector", seed=0)
-    assert found.predict(frame).tobytes() == expected.tobytes() == beside.predict(table).tobytes()
+    extra = cb.recalibrate(whole, outcome="seen", prediction=list(names), method="vector", seed=0)
+    assert found.predict(frame).tobytes() == expected.tobytes() == extra.predict(table).tobytes()
     found.save(tmp_path / "map.json")
-    for one in (found, beside, cb.load_recalibration(tmp_path / "map.json")):
+    for one in (found, extra, cb.load_recalibration(tmp_path / "map.json")):
         assert one.classes == tuple(names)
         message = "must be in the order of the fit, 'cat', 'dog' and 'owl'; got 'owl', 'cat' and 'dog'"
         with pytest.raises(cb.InvalidInputError, match=message):

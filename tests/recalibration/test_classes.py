@@ -83,12 +83,12 @@ def test_fits_are_those_of_a_general_optimiser(family, penalty, n, classes):
     w = 1.0 + np.arange(n) % 3
     loss = problem(labels, table, w, family, penalty)
 
-    def told(numbers):
+    def reported(numbers):
         here = loss.look(numbers)
         return here.value, here.gradient
 
     options = {"maxiter": 2_000, "maxfun": 4_000, "ftol": 1e-13, "gtol": 1e-8}
-    slow = minimize(told, loss.start(), jac=True, method="L-BFGS-B", options=options)
+    slow = minimize(reported, loss.start(), jac=True, method="L-BFGS-B", options=options)
     found = softmax_fit(table, labels, w, family, penalty)
     here = loss.look(loss.numbers(found.matrix, found.intercepts))
     assert here.value <= slow.fun + 1e-9

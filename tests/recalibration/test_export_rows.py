@@ -21,9 +21,9 @@ LABELS = np.array([RNG.choice(3, p=row) for row in TABLE])
 def fitted_maps(name, row):
     """The maps that the method can fit, each with the columns it reads and what it makes of them."""
     if row.fit is not None:
-        beside = {"covariates": {"region": REGION}} if row.needs_covariates else {}
-        one = fit(Y, P, method=name, **beside, **QUICK.get(name, {}))
-        q = one.predict(P, beside["covariates"]) if beside else one.predict(P)
+        extra = {"covariates": {"region": REGION}} if row.needs_covariates else {}
+        one = fit(Y, P, method=name, **extra, **QUICK.get(name, {}))
+        q = one.predict(P, extra["covariates"]) if extra else one.predict(P)
         yield one, {"p": P}, q[:, None]
     if row.fit_classes is not None:
         several = fit(LABELS, TABLE, method=name)

@@ -148,9 +148,9 @@ def test_apply_counts_rows_without_a_value_and_outside_the_range():
 
     found = fit(Y, X, method="isotonic")
     frame = pl.DataFrame({"p": [0.1, 0.5, None, 1.7, float("nan")]})
-    with pytest.warns(cb.RecalibrationWarning) as told:
+    with pytest.warns(cb.RecalibrationWarning) as reported:
         out = found.apply(frame, prediction="p")
-    assert [str(w.message).split(" row")[0] for w in told] == ["3", "1"]
+    assert [str(w.message).split(" row")[0] for w in reported] == ["3", "1"]
     assert out["p_recalibrated"].to_list() == [0.25, 0.5, None, None, None]
     with pytest.raises(cb.CalibrantError, match="column must be one of p"):
         found.apply(frame, prediction="q")
@@ -182,9 +182,9 @@ def test_whole_numbers_out_of_range_get_no_value(kind, bits):
         "pandas-arrow": lambda: pa.table({"p": whole}).to_pandas(types_mapper=pd.ArrowDtype),
     }[kind]
     found = fit(Y, X, method="platt")
-    with pytest.warns(cb.RecalibrationWarning) as told:
+    with pytest.warns(cb.RecalibrationWarning) as reported:
         out = found.apply(make(), prediction="p", into="q")
-    assert str(told[0].message).startswith(f"{len(whole) - 2} rows have no prediction")
+    assert str(reported[0].message).startswith(f"{len(whole) - 2} rows have no prediction")
     q = pa.table({"q": out["q"]})["q"].to_pandas().to_numpy(dtype=float)
     assert q[:2] == pytest.approx(found.predict([0.0, 1.0]), abs=1e-12)
     assert np.isnan(q[2:]).all()

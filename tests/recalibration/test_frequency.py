@@ -1,4 +1,4 @@
-"""Weights of frequency count records: rows that stand for many are as many, in folds and guarantees too."""
+"""Frequency weights count records: a row of weight 3 equals three rows, in folds and guarantees too."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def test_fractions_of_counted_records_are_dealt_one_by_one():
     assert table.assessment.gain == records.assessment.gain
 
 
-@pytest.mark.parametrize("beside", ["clusters", "covariates"])
-def test_columns_are_repeated_with_their_rows(beside):
+@pytest.mark.parametrize("extra", ["clusters", "covariates"])
+def test_columns_are_repeated_with_their_rows(extra):
     y, p, counts = counted()
     column = np.arange(len(y)) % 7
     times = counts.astype(int)
-    method = "hierarchical" if beside == "covariates" else "platt"
+    method = "hierarchical" if extra == "covariates" else "platt"
 
     def with_column(values):
-        return {beside: {"column": values.astype(str)} if beside == "covariates" else values}
+        return {extra: {"column": values.astype(str)} if extra == "covariates" else values}
 
     table = fit(y, p, sample_weight=counts, weights="frequency", method=method, **with_column(column))
     records = fit(*written_out(y, p, counts), method=method, **with_column(np.repeat(column, times)))

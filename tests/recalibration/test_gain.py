@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.recalibration.gain import GainRule, Gains, gain_interval, join_gains, loss_if
+from calibrant.fits.levels import Levels, costs
+from calibrant.recalibration.assess import Folds
+from calibrant.recalibration.gain import Gains, gain_interval
+from calibrant.recalibration.samples import rows_of
 from tests.oracles.assessment import gain_limits
 
 small = st.floats(-40, 40, allow_nan=False)
@@ -30,8 +33,8 @@ def test_the_interval_equals_its_slow_twin(data, chosen, folds):
     def as_gains(values):
         return Gains(values, values, y.astype(float), weights)
 
-    rule = GainRule(folds=folds, chosen=chosen)
-    found = gain_interval([as_gains(one) for one in splits], as_gains(own), rule, 0.95)
+    held_out = [as_gains(one) for one in splits]
+    found = gain_interval(held_out, as_gains(own), folds=folds, chosen=chosen, confidence=0.95)
     expected = gain_limits(splits.tolist(), own.tolist(), y.tolist(), weights.tolist(),
                            folds=folds, chosen=chosen, confidence=0.95)  # fmt: skip
     scale = max(1.0, *(abs(x) for x in expected))
@@ -40,8 +43,7 @@ def test_the_interval_equals_its_slow_twin(data, chosen, folds):
 
 def test_an_unchanged_map_has_an_interval_that_contains_zero():
     gains = Gains(np.full(50, 0.1), np.full(50, 0.1), np.arange(50) % 2.0, np.ones(50))
-    rule = GainRule(folds=5, unchanged=True)
-    _, lower, _ = gain_interval([gains], gains, rule, 0.95)
+    _, lower, _ = gain_interval([gains], gains, folds=5, unchanged=True, confidence=0.95)
     assert lower == 0.0
 
 
@@ -64,7 +66,8 @@ def test_duplicated_rows_in_clusters_double_the_variance_of_the_mean():
 
 def test_cells_and_rows_agree():
     p, q, y = np.array([0.2, 0.2, 0.6, 0.6]), np.array([0.3, 0.3, 0.5, 0.5]), np.array([0.0, 1, 1, 1])
-    one, zero = (a - b for a, b in zip(loss_if(p, "log"), loss_if(q, "log"), strict=True))
+    before, after = (costs(Levels(p, y, np.ones(4)), side, "log") for side in (p, q))
+    one, zero = before.if_one - after.if_one, before.if_zero - after.if_zero
     rows = Gains(one, zero, y, np.ones(4))
     cells = Gains(one[::2], zero[::2], np.array([0.5, 1.0]), np.array([2.0, 2.0]), single=False)
     assert cells.mean == pytest.approx(rows.mean)
@@ -73,8 +76,8 @@ def test_cells_and_rows_agree():
 
 
 def test_joined_folds_have_all_records():
-    part = Gains(np.ones(2), np.zeros(2), np.ones(2), np.ones(2), np.array([0, 1]))
-    joined = join_gains([part, part])
+    part = rows_of(np.array([0, 1]), np.array([0.2, 0.7]), None, clusters=np.array([0, 1]))
+    joined, _, _ = Folds((part, part), (np.array([0.3, 0.6]), np.array([0.3, 0.6]))).gains("log")
     assert joined.total == 4
     assert joined.clusters is not None
     assert len(joined.clusters) == 4
@@ -82,5 +85,5 @@ def test_joined_folds_have_all_records():
 
 def test_a_map_fitted_to_more_records_may_gain_as_much_as_on_its_own():
     held, own = (Gains(np.full(100, v), np.full(100, v), np.arange(100) % 2.0, np.ones(100)) for v in (0, 1))
-    _, _, upper = gain_interval([held], own, GainRule(folds=5, more_records=True), 0.95)
+    _, _, upper = gain_interval([held], own, folds=5, more_records=True, confidence=0.95)
     assert upper > 1

@@ -273,8 +273,8 @@ def test_dropped_rows_are_counted():
     y, p = overconfident(200)
     y, site = y.astype(float), np.arange(200) % 4
     y[[3, 5]] = np.nan
-    for beside in ({}, {"clusters": np.arange(200)}):
-        found = fit(y, p, method="platt", missing="drop", **beside)
+    for extra in ({}, {"clusters": np.arange(200)}):
+        found = fit(y, p, method="platt", missing="drop", **extra)
         assert (found.fit.n, found.details["dropped"]) == (198, 2)
     assert fit(y, p, covariates={"site": site}, missing="drop", method="hierarchical").details["dropped"] == 2
     assert fit(cb.Forecasts(y, p, missing="drop"), None, method="platt").details["dropped"] == 2

@@ -61,7 +61,7 @@ def edited(stored, path, lie):
 
 
 def test_every_kind_of_map_is_loaded_where_files_are_read():
-    """A kind that forms.py does not name could be saved, and read back only by whoever had fitted one."""
+    """A kind that forms.py does not name could be saved but not loaded in a new process."""
     files = [import_module(f"{maps.__name__}.{found.name}") for found in pkgutil.iter_modules(maps.__path__)]
     kinds = {kind for file in files for kind in vars(file).values() if isinstance(kind, type)}
     stored = {kind for kind in kinds if issubclass(kind, Map) and hasattr(kind, "form")}

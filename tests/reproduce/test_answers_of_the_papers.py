@@ -15,7 +15,7 @@ from reproduce import multi_appendix_f, multi_protocol, truthful_examples, truth
 from tests.reproduce.test_papers import CLOSE
 
 OUTCOMES = np.array(list(itertools.product((0.0, 1.0), repeat=2)))
-TABLE_1 = {  # of the truthfulness paper: y = 00, 01, 10, 11, everybody told .5, and the truth .25 and .75
+TABLE_1 = {  # of the truthfulness paper: y = 00, 01, 10, 11, every prediction .5, and the truth .25 and .75
     ("smooth", None): ((0.5, 0, 0, 0.5), (0.5, 0.0625, 0.1875, 0.5)),
     ("lower-distance", None): ((0.5, 0, 0, 0.5), (0.5, 0.125, 0.25, 0.5)),
     ("lower-distance", 2): ((0.25, 0, 0, 0.25), (0.3125, 0.0625, 0.0625, 0.3125)),

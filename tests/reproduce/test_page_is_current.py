@@ -38,7 +38,7 @@ def test_tables_of_quick_parts(name):
 @pytest.mark.parametrize("name", [part for part in PARTS if part not in (*QUICK, *SECONDS, *SAMPLED)])
 def test_tables_of_long_parts(name):
     if name in REAL and not DATA.exists():
-        pytest.skip("needs data beside the repository")
+        pytest.skip("needs the data folder next to the repository")
     check_tables(name)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import Sketch
 from calibrant.errors import CalibrantError, UnknownNameError, UnreadableFileError
-from calibrant.report.evaluate import evaluate
+from calibrant.evaluation.evaluate import evaluate
 from calibrant.sketch import stream
 
 

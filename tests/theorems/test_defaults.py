@@ -1,4 +1,4 @@
-"""Defaults stand in one place: change any of them, and nulls and certificates follow."""
+"""Defaults are defined once: change any of them, and nulls and certificates follow."""
 
 from __future__ import annotations
 

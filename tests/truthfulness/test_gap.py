@@ -117,8 +117,8 @@ def test_the_registry_tells_the_truth(name):
             assert found.gap <= 1e-9
             assert found.proof == "search"
             assert found.strict == (claim == "strict")
-        told = cb.truthfulness_gap(name, [0.5, 0.5], sequential=True)
-        assert (told.gap <= 1e-9) == (claim == "strict")
+        in_turn = cb.truthfulness_gap(name, [0.5, 0.5], sequential=True)
+        assert (in_turn.gap <= 1e-9) == (claim == "strict")
 
 
 def test_ties_are_seen_when_outcomes_are_told_as_they_come():

@@ -1,4 +1,4 @@
-"""incentives: lies beside honesty on the same outcomes, against complete enumeration and by law."""
+"""incentives: lies against honesty on the same outcomes, against complete enumeration and by law."""
 
 from __future__ import annotations
 

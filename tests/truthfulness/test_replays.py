@@ -40,12 +40,12 @@ def test_few_predictions_are_enumerated(truth, name, lie):
     (row,) = asked.table
     p, counts = np.unique(truth, return_counts=True)
     report = reports_of([lie], p, counts)[lie][np.searchsorted(p, truth)]
-    (honest, chances), (told, _) = enumerated(truth, truth, name), enumerated(truth, report, name)
+    (honest, chances), (lying, _) = enumerated(truth, truth, name), enumerated(truth, report, name)
     assert asked.enumerated
     assert row.se == 0
     assert row.honest == pytest.approx(chances @ honest, abs=1e-9)
-    assert row.gain == pytest.approx(chances @ (honest - told), abs=1e-9)
-    gains, slack = honest - told, 1e-12 * (1 + abs(honest))
+    assert row.gain == pytest.approx(chances @ (honest - lying), abs=1e-9)
+    gains, slack = honest - lying, 1e-12 * (1 + abs(honest))
     assert row.wins == pytest.approx(chances @ ((gains > slack) + 0.5 * (abs(gains) <= slack)), abs=1e-9)
 
 
@@ -61,12 +61,12 @@ def test_truthful_measures_are_those_of_the_population_plus_a_constant(name):
     for _ in range(20):
         truth, report = rng.choice(CHANCES, (2, 5))
         row = cb.measures()[name]
-        (honest, chances), (told, _) = enumerated(truth, truth, name), enumerated(truth, report, name)
+        (honest, chances), (lying, _) = enumerated(truth, truth, name), enumerated(truth, report, name)
 
         def population(at, truth=truth, row=row):
             return float(row.function.core(cb.Forecasts(truth, at), **row.options))
 
-        assert chances @ (honest - told) == pytest.approx(population(truth) - population(report), abs=1e-11)
+        assert chances @ (honest - lying) == pytest.approx(population(truth) - population(report), abs=1e-11)
 
 
 def test_a_rare_outcome_that_no_draw_shows_makes_no_lie_helpful():
