@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import whole_number
 from calibrant.kernels.isotonic import isotonic_rates
@@ -40,9 +40,9 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
     """
     unknown = why_not_dealt(forecasts)
     if unknown:
-        raise InvalidInputError(sentence("cross-fitting", f"needs single records: {unknown}"))
+        raise InvalidInputError("cross-fitting", f"needs single records: {unknown}")
     if forecasts.n < 2:
-        raise TooFewRecordsError(sentence("recalibrator", "needs two records at least", f"got {forecasts.n}"))
+        raise TooFewRecordsError("recalibrator", "needs two records at least", f"got {forecasts.n}")
     whole_number("folds", folds, 2, forecasts.n)
     generator = np.random.default_rng(seed)
     if _alike(forecasts) and forecasts.n >= max(MANY, CROWDED * forecasts.levels):
@@ -204,7 +204,7 @@ def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed:
         rates = np.asarray(fitted(trusted), dtype=np.float64)
         if rates.shape != trusted.shape or not np.all(np.isfinite(rates)):
             rule = "must fit a map that returns one finite number per prediction"
-            raise InvalidInputError(sentence("recalibrator", rule, f"got shape {rates.shape}"))
+            raise InvalidInputError("recalibrator", rule, f"got shape {rates.shape}")
         weights, outcomes = part.weights / part.scale, part.outcomes / part.scale
         judged.append(Responses(trusted, np.clip(rates, 0.0, 1.0), weights, outcomes, part.counts))
     return judged

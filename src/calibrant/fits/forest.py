@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
+from calibrant.errors import InvalidInputError, MissingDependencyError
 from calibrant.kernels.forest import forest_sums
 from calibrant.results import Array
 
@@ -63,7 +63,7 @@ class Node:
             return cls(int(item["feature"]), left, right, missing, threshold, codes, 0.0)
         except (KeyError, TypeError, ValueError, AttributeError):
             rule = "must be a leaf or a question"
-            raise InvalidInputError(sentence("a node", rule, f"got {item!r}")) from None
+            raise InvalidInputError("a node", rule, f"got {item!r}") from None
 
 
 Tree = Sequence[Node]  # the root first; children are places in this sequence
@@ -127,7 +127,7 @@ class Forest:
         forest = cls(tuple(tuple(Node.from_dict(item) for item in tree) for tree in trees))
         for k, tree in enumerate(forest.trees):
             if not _is_tree(tree, features):
-                raise InvalidInputError(sentence(f"tree {k}", "must be a table of nodes, root first"))
+                raise InvalidInputError(f"tree {k}", "must be a table of nodes, root first")
         return forest
 
 
@@ -175,4 +175,4 @@ def grower() -> Grower:
     if find_spec("sklearn") is not None:
         return "scikit-learn"
     hint = "pip install 'calibrant[boost]' for LightGBM, or 'calibrant[sklearn]' for scikit-learn"
-    raise MissingDependencyError(sentence("boosted trees", "need LightGBM or scikit-learn", hint=hint))
+    raise MissingDependencyError("boosted trees", "need LightGBM or scikit-learn", hint=hint)

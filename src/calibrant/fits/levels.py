@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -168,33 +169,41 @@ class Costs:
     weights: Array
 
     @property
+    def total(self) -> float:
+        return float(self.weights.sum())
+
+    @property
+    def expected(self) -> Array:
+        return np.asarray(self.rates * self.if_one + (1.0 - self.rates) * self.if_zero)
+
+    @property
     def mean(self) -> float:
-        return dot(self.weights, _expected(self.if_one, self.if_zero, self.rates)) / float(self.weights.sum())
+        return dot(self.weights, self.expected) / self.total
+
+    @property
+    def squares(self) -> Array:
+        """Expected squared deviation from the mean, per level."""
+        mean = self.mean
+        one, zero = (self.if_one - mean) ** 2, (self.if_zero - mean) ** 2
+        return np.asarray(self.rates * one + (1.0 - self.rates) * zero)
+
+    @property
+    def variance(self) -> float:
+        return dot(self.weights, self.squares) / self.total
 
     def standard_error_against(self, other: Costs) -> float:
         one, zero = self.if_one - other.if_one, self.if_zero - other.if_zero
-        total = float(self.weights.sum())
-        mean = dot(self.weights, _expected(one, zero, self.rates)) / total
-        squares = dot(self.weights, _expected((one - mean) ** 2, (zero - mean) ** 2, self.rates)) / total
-        return math.sqrt(squares / total)
+        return math.sqrt(Costs(one, zero, self.rates, self.weights).variance / self.total)
 
 
-def _expected(if_one: Array, if_zero: Array, rates: Array) -> Array:
-    return np.asarray(rates * if_one + (1.0 - rates) * if_zero)
-
-
-def costs(levels: Levels, predictions: Array, loss: str) -> Costs:
+def costs(levels: Levels, predictions: Array, loss: str, clip: float = SAFE) -> Costs:
     """Return the log loss or Brier score of one prediction per level."""
     if loss == "brier":
         return Costs((1.0 - predictions) ** 2, predictions**2, levels.rates, levels.weights)
-    safe = np.clip(predictions, SAFE, 1.0 - SAFE)
+    safe = np.clip(predictions, clip, 1.0 - clip)
     return Costs(-np.log(safe), -np.log1p(-safe), levels.rates, levels.weights)
 
 
-def joined_costs(parts: list[Costs]) -> Costs:
-    return Costs(
-        np.concatenate([part.if_one for part in parts]),
-        np.concatenate([part.if_zero for part in parts]),
-        np.concatenate([part.rates for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-    )
+def joined_costs(parts: Sequence[Costs]) -> Costs:
+    names = ("if_one", "if_zero", "rates", "weights")
+    return Costs(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.levels import CLIPS, SMALLEST_CLIP, Levels, held, logit, pooled, worthwhile_clips
 from calibrant.results import Array
 
@@ -207,7 +207,7 @@ def _widths(shrink: Shrink) -> Sequence[float]:
         return list(WIDTHS)
     if isinstance(shrink, bool) or not isinstance(shrink, (int, float)) or not 0 < shrink < np.inf:
         rule = 'must be "auto", None or a positive width of the prior'
-        raise InvalidInputError(sentence("shrink", rule, f"got {shrink!r}"))
+        raise InvalidInputError("shrink", rule, f"got {shrink!r}")
     return [float(shrink)]
 
 
@@ -215,7 +215,7 @@ def checked_clip(clip: object) -> float:
     """Return a clip given as a number, or say what it must be."""
     if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not SMALLEST_CLIP <= clip < 0.5:
         rule = f'must be "auto" or a number from {SMALLEST_CLIP:g} to below 0.5'
-        raise InvalidInputError(sentence("clip", rule, f"got {clip!r}"))
+        raise InvalidInputError("clip", rule, f"got {clip!r}")
     return float(clip)
 
 
@@ -350,7 +350,7 @@ class Linear:
         )
         right = len(made.columns) == len(made.scales) == features
         if not (finite and shaped and single and right):
-            raise InvalidInputError(sentence("a linear model", f"must have {features} columns of numbers"))
+            raise InvalidInputError("a linear model", f"must have {features} columns of numbers")
         return made
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.frames import repeated_names
 from calibrant.inputs import numeric_vector
 from calibrant.recalibration.maps.base import Map, choice_tree
@@ -234,7 +234,7 @@ def checked_frame(frame: Any, prediction: str, into: str) -> Any:
     except TypeError:
         hint = "pass arrays to predict"
         raise InvalidInputError(
-            sentence("frame", "must be a data frame", f"got {type(frame).__name__}", hint)
+            "frame", "must be a data frame", f"got {type(frame).__name__}", hint
         ) from None
     except nw.exceptions.DuplicateError as error:
         raise repeated_names("frame", error).with_parts(hint="rename them") from None
@@ -244,12 +244,12 @@ def checked_frame(frame: Any, prediction: str, into: str) -> Any:
     dtype = schema[prediction]
     if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object, nw.Unknown)):
         rule, hint = "must be numeric", "cast it to numbers between 0 and 1"
-        raise InvalidInputError(sentence(f"column {prediction!r}", rule, f"got dtype {dtype}", hint))
+        raise InvalidInputError(f"column {prediction!r}", rule, f"got dtype {dtype}", hint)
     if not isinstance(into, str) or not into:
-        raise InvalidInputError(sentence("into", "must be a column name", f"got {into!r}"))
+        raise InvalidInputError("into", "must be a column name", f"got {into!r}")
     if into in schema.names():
         hint = "name another with into="
-        raise InvalidInputError(sentence(f"column {into!r}", "must not be in the frame already", hint=hint))
+        raise InvalidInputError(f"column {into!r}", "must not be in the frame already", hint=hint)
     return table
 
 

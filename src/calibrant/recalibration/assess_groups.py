@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Features, code_columns
+from calibrant.fits.levels import Levels, costs
 from calibrant.formatting import (
     at_floor,
     format_points,
@@ -26,8 +27,8 @@ from calibrant.groups.audit_result import Audit, Group
 from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
 from calibrant.inference.pvalues import LEVEL, bonferroni
+from calibrant.metrics.scores import CLIP
 from calibrant.parallel import dot
-from calibrant.recalibration.gain import loss_if
 from calibrant.recalibration.maps.columns import BinnedColumn, coded, encode
 from calibrant.results import Array, Table, TableCell, json_object, number_cell, text_cell
 
@@ -56,12 +57,7 @@ class GroupSide:
     @classmethod
     def of(cls, group: Group, brier: float) -> GroupSide:
         return cls(
-            group.mean_prediction,
-            group.difference,
-            *group.limits,
-            group.pvalue,
-            group.pvalue_is_bound,
-            brier,
+            group.mean_prediction, group.difference, *group.limits, group.pvalue, group.pvalue_is_bound, brier
         )
 
     @classmethod
@@ -465,7 +461,8 @@ def for_whom(
         )
         for prediction in sides
     ]
-    gains = list(group_gains(_loss(outcome, before) - _loss(outcome, after), weight, covariates, smallest))
+    losses = [costs(Levels(one, outcome, weight), one, "log", CLIP).expected for one in sides]
+    gains = list(group_gains(losses[0] - losses[1], weight, covariates, smallest))
     least = min(gains, key=lambda one: one.gain, default=None)
     searched = chain(named_members(named, len(outcome)), _audited_members(audits[0], covariates, named))
     changes = group_changes(outcome, sides, weight, (audits[0], audits[1]), searched, smallest)
@@ -514,11 +511,6 @@ def _changes_of_values(
     )
     rows = ((words, np.flatnonzero(inside)) for words, inside in masks.items())
     return group_changes(outcome, sides, weight, (first, second), rows, smallest)
-
-
-def _loss(outcome: Array, prediction: Array) -> Array:
-    if_one, if_zero = loss_if(prediction, "log")
-    return np.asarray(outcome * if_one + (1.0 - outcome) * if_zero)
 
 
 def group_gains(

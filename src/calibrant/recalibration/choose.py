@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
 from calibrant.fits.spline import curvature_pvalue
@@ -56,7 +56,7 @@ def choose(
     if loss not in LOSSES:
         raise reject_name("loss", str(loss), list(LOSSES))
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise InvalidInputError(sentence("folds", "must be a whole number from 2", f"got {folds!r}"))
+        raise InvalidInputError("folds", "must be a whole number from 2", f"got {folds!r}")
     if len(sample.levels) > MANY:
         values_of_one_more.compile_now()
     try:
@@ -152,7 +152,7 @@ def auto(
             if row.fit is not None and (columns or not row.needs_covariates)
         ]
     elif isinstance(candidates, str) or not all(isinstance(name, str) for name in candidates):
-        raise InvalidInputError(sentence("candidates", "must be names of methods", f"got {candidates!r}"))
+        raise InvalidInputError("candidates", "must be names of methods", f"got {candidates!r}")
     else:
         offered = [Candidate(find_method(name)) for name in dict.fromkeys(["identity", *candidates])]
     judged = sample.drawn(MAX_CHOICE, seed) if isinstance(sample, RowSample) and sample.covariates else sample

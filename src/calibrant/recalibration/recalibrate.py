@@ -19,7 +19,6 @@ from calibrant.errors import (
     UnreadableFileError,
     reject_name,
     reject_rows,
-    sentence,
     warn_user,
 )
 from calibrant.files import parse_json
@@ -32,7 +31,7 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.search import ConfirmedRule, Search
 from calibrant.inputs import NamedColumn, check_aligned, to_array
 from calibrant.parallel import recorded_seed
-from calibrant.recalibration.assess import FAST, SLOW, BinaryAssessor, ClassAssessor
+from calibrant.recalibration.assess import FAST, SLOW, Assessor
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.maps.base import IdentityMap, PrevalenceMap
 from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
@@ -67,7 +66,7 @@ def rules_of(groups: Any) -> tuple[Rule, ...]:
         if not isinstance(rule, Rule):
             hint = "pass the groups of an audit, the findings of a search, or their .rule"
             must = "must be rules that can be applied to rows"
-            raise InvalidInputError(sentence("groups", must, f"got {item!r}", hint))
+            raise InvalidInputError("groups", must, f"got {item!r}", hint)
         rules[rule] = None
     return tuple(rules)
 
@@ -178,7 +177,7 @@ def recalibrate(
         raise reject_name("weights", str(weights), ["sampling", "frequency"])
     if logits is not None:
         if y_prob is not None:
-            raise InvalidInputError(sentence("logits", "replace y_prob", "got both", "pass one of them"))
+            raise InvalidInputError("logits", "replace y_prob", "got both", "pass one of them")
         y_prob = probabilities_of_logits(logits)
     rules = rules_of(groups)
     given = resolve_inputs(
@@ -202,17 +201,17 @@ def recalibrate(
             return fit_classes(several, row, options, weights, used, report)
     if classes is not None:
         rule = "must be given for predictions of three classes or more alone"
-        raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
+        raise InvalidInputError("classes", rule, f"got {classes!r}")
     sample, dropped = _sample(
         y_true, y_prob, sample_weight, extra, weights == "frequency", missing, pos_label
     )
     if rules:  # only patches can be limited to them
         if row.name != "patch":
             got = f"got method {row.name!r}"
-            raise InvalidInputError(sentence("groups", "may be rules for patches only", got, 'use "patch"'))
+            raise InvalidInputError("groups", "may be rules for patches only", got, 'use "patch"')
         if not isinstance(sample, RowSample) or not sample.covariates:
             hint = "pass covariates= with the columns that they speak of"
-            raise InvalidInputError(sentence("rules", "need covariates", "got none", hint))
+            raise InvalidInputError("rules", "need covariates", "got none", hint)
         sample = replace(sample, rules=rules)
     with reporting(progress) as report:
         fitted = fit_sample(
@@ -251,7 +250,7 @@ def fit_sample(
         notes=(*fitted.notes, *([PERFECT] if _split(sample) else [])),
         details=MappingProxyType({**fitted.details, **moved}),
         sample=sample,
-        assessor=BinaryAssessor(procedure, fitted.map, seed, plan, auto, assessed, sample.n),
+        assessor=Assessor(procedure, fitted.map, seed, plan, auto, assessed, sample.n),
     )
 
 
@@ -267,7 +266,7 @@ def _refuse_options_of_two(prevalence: float | None, pos_label: Any, extra: _Ext
         if value is not None:
             hint = "name the columns with classes=" if name == "pos_label" else ""
             rule = "must be given for predictions of two classes alone"
-            raise InvalidInputError(sentence(name, rule, "got it with several classes", hint))
+            raise InvalidInputError(name, rule, "got it with several classes", hint)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,14 +297,14 @@ def _sample(
             raise reject_name("missing", missing, ["error", "drop"])
         if y_prob is not None or sample_weight is not None or extra.given:
             rule = "must be passed alone"
-            raise InvalidInputError(sentence("forecasts", rule, "got further columns"))
+            raise InvalidInputError("forecasts", rule, "got further columns")
         if pos_label is not None:
             got = f"got pos_label={pos_label!r}"
-            raise InvalidInputError(sentence("forecasts", "hold outcomes of 0 and 1 already", got))
+            raise InvalidInputError("forecasts", "hold outcomes of 0 and 1 already", got)
         forecasts = made() if callable(made) else y_true
         return sample_of(forecasts, frequency=frequency), forecasts.dropped
     if y_prob is None:
-        raise InvalidInputError(sentence("y_prob", "must be given with y_true", "got none"))
+        raise InvalidInputError("y_prob", "must be given with y_true", "got none")
     if extra.given:
         checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
@@ -331,7 +330,7 @@ def _rows(checked: ValidRows, extra: _Extra, frequency: bool, missing: Missing) 
         kept = ~gaps[rows]
         if not kept.any():
             got = f"got {pluralize(len(rows), 'row')}, all without"
-            raise InvalidInputError(sentence("clusters", "must have a row with a label", got))
+            raise InvalidInputError("clusters", "must have a row with a label", got)
         clusters = clusters[rows[kept]]
     sample = rows_of(
         checked.outcome[kept], checked.prediction[kept], weight[kept],
@@ -369,10 +368,10 @@ def _split(sample: Sample) -> bool:
 def _odds_ratio(prevalence: float, sample: Sample) -> float:
     """Return the odds of the base rate asked for, divided by those of the records."""
     if isinstance(prevalence, bool) or not isinstance(prevalence, REAL) or not 0 < prevalence < 1:
-        raise InvalidInputError(sentence("prevalence", "must lie between 0 and 1", f"got {prevalence!r}"))
+        raise InvalidInputError("prevalence", "must lie between 0 and 1", f"got {prevalence!r}")
     seen, wanted = sample.levels.base_rate, float(prevalence)
     if not 0 < seen < 1:
-        raise InvalidInputError(sentence("prevalence", "needs both outcomes", f"got base rate {seen:g}"))
+        raise InvalidInputError("prevalence", "needs both outcomes", f"got base rate {seen:g}")
     return wanted / (1 - wanted) * (1 - seen) / seen
 
 
@@ -405,9 +404,9 @@ def load_recalibration(path: str | Path) -> Recalibration:
         file = Path(path)
         if file.exists() and not file.is_file():
             got = "got a folder, device or pipe"
-            raise UnreadableFileError(sentence("recalibration", "must be a file", got))
+            raise UnreadableFileError("recalibration", "must be a file", got)
         if file.stat().st_size > MOST_BYTES:
-            raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
+            raise UnreadableFileError("recalibration", f"must have at most {MOST_BYTES:,} bytes")
         return Recalibration.from_dict(parse_json(file.read_text(encoding="utf-8")))
     except OSError as error:
         reason = error.strerror or str(error)
@@ -416,7 +415,7 @@ def load_recalibration(path: str | Path) -> Recalibration:
     except (ValueError, RecursionError) as error:  # not text, not JSON, or a number of thousands of digits
         said = str(error)
         reason = said if said.startswith("got ") else "got a file that is not JSON"
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a recalibration", reason))
+    raise UnreadableFileError(f"file {str(path)!r}", "must be a recalibration", reason)
 
 
 CANDIDATES: tuple[Family, ...] = ("temperature", "vector", "dirichlet")
@@ -452,7 +451,7 @@ def fit_classes(
         fit=_class_facts(records, weights, seed),
         notes=fitted.notes,
         details=counted_out(fitted.details, records.dropped),
-        assessor=ClassAssessor(procedure, fitted.map, seed, plan, auto, records),
+        assessor=Assessor(procedure, fitted.map, seed, plan, auto, records, records.n),
         columns=records.classes,
         classes=records.names,
     )
@@ -464,7 +463,7 @@ def _fit_method(
     if method.fit_classes is None:
         hint = f"use {', '.join(name for name, row in recalibrations().items() if row.fit_classes)}"
         rule = "takes two classes only"
-        raise InvalidInputError(sentence(f"method {method.name!r}", rule, "got several", hint))
+        raise InvalidInputError(f"method {method.name!r}", rule, "got several", hint)
     return call_fit(method, method.fit_classes, records, options, seed, report)
 
 

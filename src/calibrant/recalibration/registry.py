@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.parallel import Progress, report_progress
 from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.samples import RowSample, Sample
@@ -124,20 +124,18 @@ class Candidate:
     def fit(self, sample: Sample, seed: int, report: Report | None = None) -> Fitted:
         fit = self.method.fit
         if fit is None:
-            raise InvalidInputError(
-                sentence(f"method {self.method.name!r}", "needs probabilities of several classes")
-            )
+            raise InvalidInputError(f"method {self.method.name!r}", "needs probabilities of several classes")
         method, subject = self.method, f"method {self.method.name!r}"
         if method.needs_covariates and not (isinstance(sample, RowSample) and sample.covariates):
             hint = "pass covariates={name: column}"
-            raise InvalidInputError(sentence(subject, "needs covariates", "got none", hint))
+            raise InvalidInputError(subject, "needs covariates", "got none", hint)
         if sample.n < method.smallest_n:
             rule = f"needs {method.smallest_n} records"
-            raise TooFewRecordsError(sentence(subject, rule, f"got {sample.n}"))
+            raise TooFewRecordsError(subject, rule, f"got {sample.n}")
         if method.needs_both_outcomes and not sample.levels.both_outcomes:
             got = f"got base rate {sample.levels.base_rate:g}"
             hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
-            raise TooFewRecordsError(sentence(subject, "needs both outcomes", got, hint))
+            raise TooFewRecordsError(subject, "needs both outcomes", got, hint)
         return call_fit(method, fit, sample, self.options, seed, report)
 
     @property

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.fits.calibration_curve import fit_calibration_curve
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import ROW_SUM, check_unit_interval, numeric_vector, open_share, to_array
 from calibrant.metrics.multiclass import check_column_order, columns_named
-from calibrant.recalibration.assess import Assessment, Assessor, BinaryAssessor, Folds
+from calibrant.recalibration.assess import Assessment, Assessor, Folds
 from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins, PrevalenceMap
 from calibrant.recalibration.registry import reporting
 from calibrant.recalibration.samples import ForecastSample, RowSample, Sample
@@ -111,7 +111,7 @@ class Recalibration:
         """
         if (p is None) == (logits is None):
             rule = "needs p or logits"
-            raise InvalidInputError(sentence("predict", rule, "got none" if p is None else "got both"))
+            raise InvalidInputError("predict", rule, "got none" if p is None else "got both")
         if logits is not None:
             from calibrant.recalibration.samples import probabilities_of_logits
 
@@ -131,7 +131,7 @@ class Recalibration:
         table = checked_table(p)
         if table.shape[1] != self.columns:
             got = f"got {table.shape[1]}"
-            raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", got))
+            raise InvalidInputError("y_prob", f"must have {self.columns} columns", got)
         check_column_order(columns_named(p), self.classes, "columns of y_prob")
         return table
 
@@ -142,7 +142,7 @@ class Recalibration:
 
         if covariates is None:
             raise InvalidInputError(
-                sentence(f"method {self.chosen!r}", "needs covariates", "got none", "pass covariates=")
+                f"method {self.chosen!r}", "needs covariates", "got none", "pass covariates="
             )
         return columns_of(covariates, rows)
 
@@ -188,8 +188,8 @@ class Recalibration:
 
     @property
     def folds(self) -> Folds | str:
-        """The first split of the assessment with its fits, or why there is none."""
-        return self.assessor.folds if isinstance(self.assessor, BinaryAssessor) else NO_RECORDS
+        """The first split of the assessment, or why there is none."""
+        return NO_RECORDS if self.assessor is None else self.assessor.folds
 
     def band(self, p: Any, confidence: float = 0.95) -> MapBand:
         """Return limits of the true calibration curve at each prediction, widened to contain the map.
@@ -220,9 +220,9 @@ class Recalibration:
         open_share("confidence", confidence)
         if self.map.needs_covariates or self.map.multiclass:
             rule = "needs a map of one column"
-            raise InvalidInputError(sentence("the band of a map", rule, "it maps more than one column"))
+            raise InvalidInputError("the band of a map", rule, "it maps more than one column")
         if self.sample is None:
-            raise InvalidInputError(sentence("the band of a map", "needs the records", NO_RECORDS))
+            raise InvalidInputError("the band of a map", "needs the records", NO_RECORDS)
         return map_band(self.sample, self.map, one_column(p)[0], confidence)
 
     @property
@@ -264,7 +264,7 @@ class Recalibration:
         from calibrant.recalibration.apply import checked_frame, eagerly, lazily
 
         if self.columns is not None:
-            raise InvalidInputError(sentence("apply", "takes two classes only", hint="use predict"))
+            raise InvalidInputError("apply", "takes two classes only", hint="use predict")
         table = checked_frame(frame, prediction, into)
         if isinstance(table, nw.LazyFrame):
             return lazily(table, self.map, prediction, into)

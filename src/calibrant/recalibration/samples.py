@@ -11,14 +11,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import (
-    DROP_MISSING,
-    InvalidInputError,
-    TooFewRecordsError,
-    reject_name,
-    reject_rows,
-    sentence,
-)
+from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewRecordsError, reject_name, reject_rows
 from calibrant.fits.levels import SAFE, Levels, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -151,7 +144,7 @@ class RowSample:
         if self.clusters is not None:
             return _dealt_clusters(self.clusters, folds, seed)
         if self.n < folds:
-            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+            raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
         draws = np.random.default_rng(seed).random(self.n)
         order = np.lexsort((draws, self.outcomes)) if stratified else np.argsort(draws)
         fold = np.empty(self.n, dtype=np.int64)
@@ -164,7 +157,7 @@ def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
     sizes = np.bincount(clusters)
     present = np.flatnonzero(sizes)
     if len(present) < folds:
-        raise TooFewRecordsError(sentence("clusters", f"must be at least {folds}", f"got {len(present)}"))
+        raise TooFewRecordsError("clusters", f"must be at least {folds}", f"got {len(present)}")
     order = present[np.lexsort((np.random.default_rng(seed).random(len(present)), -sizes[present]))]
     piles = [(0, k) for k in range(folds)]
     fold = np.zeros(len(sizes), dtype=np.int64)
@@ -201,7 +194,7 @@ class CellSample:
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Deal the records of every cell at random."""
         if self.n < folds:
-            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+            raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
         draws = np.random.default_rng(seed)
         if stratified:
             hands = zip(*(_dealt_counts(one, folds, draws) for one in (self.ones, self.zeros)), strict=True)
@@ -244,7 +237,7 @@ class LevelSample:
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         hint = "name a method, or pass the rows"
-        raise InvalidInputError(sentence("y_true", "must be single records", self.why_not_splittable, hint))
+        raise InvalidInputError("y_true", "must be single records", self.why_not_splittable, hint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,7 +424,7 @@ class ClassRecords:
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[ClassRecords, ClassRecords]]:
         if self.n < folds:
-            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+            raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
         draws = np.random.default_rng(seed).random(self.n)
         order = np.lexsort((draws, self.ranks[self.labels])) if stratified else np.argsort(draws)
         fold = np.empty(self.n, dtype=np.int64)
@@ -458,7 +451,7 @@ def probabilities_of_logits(logits: Any) -> Array:
     table = np.asarray(to_array(logits, "logits"))
     if table.dtype.kind not in "iuf" or table.ndim not in (1, 2) or (table.ndim == 2 and table.shape[1] < 2):
         rule = "must be numbers, one per row or one per row and class"
-        raise InvalidInputError(sentence("logits", rule, f"got dtype {table.dtype} and shape {table.shape}"))
+        raise InvalidInputError("logits", rule, f"got dtype {table.dtype} and shape {table.shape}")
     table = table.astype(np.float64)
     rows = table if table.ndim == 1 else table.max(axis=1)
     hint = "-inf is allowed for a class of probability 0"
@@ -516,7 +509,7 @@ def _labels(y_true: Any, rows: int, names: InputNames) -> npt.NDArray[Any]:
     labels = to_array(y_true, names.outcome)
     if labels.shape != (rows,):
         got = f"got shape {labels.shape} for {pluralize(rows, 'row')}"
-        raise InvalidInputError(sentence(names.outcome, "must be one class label per row", got))
+        raise InvalidInputError(names.outcome, "must be one class label per row", got)
     return labels
 
 
@@ -527,7 +520,7 @@ def _weights(sample_weight: Any, rows: int, names: InputNames) -> Array:
     if len(weights) != rows:
         got = f"got {len(weights):,} and {pluralize(rows, 'row')}"
         subject = f"{names.weight} and {names.prediction}"
-        raise InvalidInputError(sentence(subject, "must have the same length", got))
+        raise InvalidInputError(subject, "must have the same length", got)
     return np.asarray(weights, dtype=np.float64)
 
 
@@ -551,7 +544,7 @@ def _complete(
     complete = ~np.logical_or.reduce([empty.any(axis=1), *(gaps for _, gaps in checked.values())])
     if not complete.any():
         got = f"got {pluralize(len(table), 'row')}, all with one"
-        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
+        raise InvalidInputError(names.prediction, "must have a row without missing values", got)
     return np.asarray(complete)
 
 

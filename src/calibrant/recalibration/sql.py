@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import ROW_SUM
 from calibrant.recalibration.maps.base import Map, choice_tree
 from calibrant.recalibration.maps.classes import HINT, ClassMap
@@ -175,7 +175,7 @@ def quoted_column(name: str, dialect: SqlDialect) -> str:
     """Return a column name as an identifier of the engine."""
     mark = dialect.quote
     if not isinstance(name, str) or not name or any(letter in dialect.never for letter in name):
-        raise InvalidInputError(sentence("column", "must be a plain name", f"got {name!r}"))
+        raise InvalidInputError("column", "must be a plain name", f"got {name!r}")
     return mark + name.replace(mark, mark * 2) + mark
 
 
@@ -207,7 +207,7 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     NULL, NaN and values outside [0, 1] become NULL.
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
-        raise InvalidInputError(sentence("tolerance", "must lie in [0, 1)", f"got {tolerance!r}"))
+        raise InvalidInputError("tolerance", "must lie in [0, 1)", f"got {tolerance!r}")
     engine = find_dialect(dialect)
     name = double_column(column, engine)
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
@@ -221,9 +221,7 @@ def within_limit(text: str, dialect: str, hint: str) -> str:
     most = DIALECTS[dialect].most
     if len(text) > most:
         got = f"got {len(text):,} characters"
-        raise InvalidInputError(
-            sentence(f"SQL for {dialect}", f"must have at most {most:,} characters", got, hint)
-        )
+        raise InvalidInputError(f"SQL for {dialect}", f"must have at most {most:,} characters", got, hint)
     return text
 
 
@@ -237,7 +235,7 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     """
     if isinstance(columns, str) or len(columns) != classes or len(set(columns)) != len(columns):
         rule = f"must name the columns of the {classes} classes, in order"
-        raise InvalidInputError(sentence("column", rule, f"got {columns!r}"))
+        raise InvalidInputError("column", rule, f"got {columns!r}")
     engine = find_dialect(dialect)
     cells = [double_column(name, engine) for name in columns]
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import CalibrantError, UnreadableFileError, sentence
+from calibrant.errors import CalibrantError, UnreadableFileError
 from calibrant.files import CHECKSUM, atomic_write, checksum_of
 from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.maps.base import (
@@ -107,12 +107,10 @@ def save_recalibration(fitted: Recalibration, path: Path) -> None:
 def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
     """Check what `as_dict` made; return the fields of a recalibration, and its assessment apart from them."""
     if not isinstance(stored, Mapping) or "calibrant_recalibration" not in stored:
-        raise UnreadableFileError(
-            sentence("recalibration", "must be as calibrant writes it", "got other JSON")
-        )
+        raise UnreadableFileError("recalibration", "must be as calibrant writes it", "got other JSON")
     if stored["calibrant_recalibration"] not in READABLE:
         got = f"got format {stored['calibrant_recalibration']}, this calibrant reads {FORMAT}"
-        raise UnreadableFileError(sentence("recalibration", "must be of a known format", got))
+        raise UnreadableFileError("recalibration", "must be of a known format", got)
     try:
         assessed = stored["assessment"]
         fields: dict[str, Any] = {
@@ -134,7 +132,7 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, CalibrantError):
             raise
-        raise UnreadableFileError(sentence("recalibration", "must be complete", f"got {error!r}")) from None
+        raise UnreadableFileError("recalibration", "must be complete", f"got {error!r}") from None
 
 
 def _check_checksum(stored: Mapping[str, Any]) -> None:
@@ -145,7 +143,7 @@ def _check_checksum(stored: Mapping[str, Any]) -> None:
     if given != checksum_of(stored):
         got = "got no checksum" if given is None else "got another checksum"
         hint = "it was damaged or edited; fit it again, or load an older copy"
-        raise UnreadableFileError(sentence("recalibration", "must be as it was written", got, hint))
+        raise UnreadableFileError("recalibration", "must be as it was written", got, hint)
 
 
 def _check_types(stored: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.fits.levels import SMALLEST_CLIP
 from calibrant.results import Array
 
@@ -73,11 +73,7 @@ def stored_number(fields: Mapping[str, Any], name: str, low: float = LEAST, high
 
 
 def stored_numbers(
-    fields: Mapping[str, Any],
-    name: str,
-    low: float = LEAST,
-    high: float = MOST,
-    size: int | None = None,
+    fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST, size: int | None = None
 ) -> Array:
     """Return a field that is a list of finite numbers within limits, as many as `size` says."""
     items = fields[name]
@@ -111,7 +107,7 @@ def _is_finite(item: Any) -> bool:
 def refused(name: str, rule: str, got: Any) -> UnreadableFileError:
     shown = repr(got)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return UnreadableFileError(sentence(f"field {name!r}", rule, f"got {shown}", "it may have been edited"))
+    return UnreadableFileError(f"field {name!r}", rule, f"got {shown}", "it may have been edited")
 
 
 def _within(low: float, high: float) -> str:
@@ -164,14 +160,12 @@ class Map(ABC):
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
         hint = "fit a method that reads the prediction alone; predict and apply take this map"
-        raise InvalidInputError(
-            sentence(f"the map of {self.form!r}", "cannot be written as an expression", hint=hint)
-        )
+        raise InvalidInputError(f"the map of {self.form!r}", "cannot be written as an expression", hint=hint)
 
     def interval(self, p: Array) -> Interval:
         """Return limits per prediction, where the method has them."""
         raise InvalidInputError(
-            sentence(f"a {self.form} map", "has no interval", hint='use "venn-abers" or "histogram"')
+            f"a {self.form} map", "has no interval", hint='use "venn-abers" or "histogram"'
         )
 
     def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -214,9 +208,7 @@ def map_from_dict(numbers: Mapping[str, Any]) -> Map:
     known = {form.form: form for form in _subclasses(Map) if hasattr(form, "form")}
     form = numbers.get("form")
     if form not in known:
-        raise UnreadableFileError(
-            sentence("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
-        )
+        raise UnreadableFileError("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
     return known[form].from_dict(numbers)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.softmax import SMALLEST, softmax_rates
 from calibrant.recalibration.maps.base import (
     LARGEST,
@@ -38,7 +38,7 @@ class ClassMap(Map):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         raise InvalidInputError(
-            sentence("a map of several classes", "cannot be written as SQL of one column", hint=HINT)
+            "a map of several classes", "cannot be written as SQL of one column", hint=HINT
         )
 
     @abstractmethod

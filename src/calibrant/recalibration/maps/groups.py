@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Features
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.forest import Forest
 from calibrant.fits.hierarchical import Block
 from calibrant.fits.levels import logit
@@ -57,7 +57,7 @@ class ColumnShifts:
         slopes = stored_numbers(item, "slopes") if "slopes" in item else None
         if {len(a) for a in (shifts, errors, records, slopes) if a is not None} != {column.count}:
             name = column.feature.name
-            raise InvalidInputError(sentence(f"column {name!r}", f"must have {column.count} shifts"))
+            raise InvalidInputError(f"column {name!r}", f"must have {column.count} shifts")
         return cls(column, shifts, errors, records, slopes)
 
 
@@ -154,7 +154,7 @@ class PatchMap(ColumnMap):
         groups = tuple(_group(item) for item in numbers["groups"])
         patches = patches_from_list(numbers["patches"], len(groups))
         if not all(0 <= g.column < len(columns) for g in groups):
-            raise InvalidInputError(sentence("groups", "must be of the columns listed"))
+            raise InvalidInputError("groups", "must be of the columns listed")
         return cls(
             map_of_one_column(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"])
         )
@@ -173,7 +173,7 @@ def patches_from_list(rows: Sequence[Any], groups: int) -> tuple[Patch, ...]:
         stored_numbers({f"patches[{k}]": row}, f"patches[{k}]", size=5)
     patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in rows)
     if not all(0 <= p.group < groups for p in patches):
-        raise InvalidInputError(sentence("patches", "must be of the groups listed"))
+        raise InvalidInputError("patches", "must be of the groups listed")
     return patches
 
 
@@ -226,7 +226,7 @@ class RulePatchMap(ColumnMap):
         rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
         columns = {condition.column for rule in rules for condition in rule.conditions}
         if columns != set(features.names):
-            raise InvalidInputError(sentence("columns", "must be those that the rules speak of"))
+            raise InvalidInputError("columns", "must be those that the rules speak of")
         patches = patches_from_list(numbers["patches"], len(rules))
         return cls(
             map_of_one_column(numbers["start"]), features, rules, patches, tuple(numbers["seen_missing"])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import LogisticFit
 from calibrant.kernels.cumulative import kept_knots
@@ -253,7 +253,7 @@ class StepMap(Map):
     def interval(self, p: Array) -> Interval:
         if self.lower is None or self.upper is None:
             hint = 'use "histogram" with outcomes of 0 and 1'
-            raise InvalidInputError(sentence("these bins", "have no interval", hint=hint))
+            raise InvalidInputError("these bins", "have no interval", hint=hint)
         member = np.searchsorted(self.edges, p, side="left")
         return Interval(self.lower[member], self.upper[member])
 

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import Clip, Shrink, logistic
 from calibrant.inputs import open_share
@@ -51,7 +51,7 @@ def histogram(
     """
     alpha = 1.0 - open_share("confidence", confidence)
     if bins is not None and tolerance is not None:
-        raise InvalidInputError(sentence("bins and tolerance", "must not both be given"))
+        raise InvalidInputError("bins and tolerance", "must not both be given")
     counted = _binning(sample, seed)
     if tolerance is None:
         chosen = counted(_wanted_bins(sample.n, bins))
@@ -80,7 +80,7 @@ def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -
     if not most:
         needed = int(np.ceil(np.log(2 / alpha) / (2 * tolerance**2))) + 1
         rule = f"needs {needed:,} records for one bin within {tolerance:g}"
-        raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
+        raise TooFewRecordsError("histogram", rule, f"got {n:,}")
     return counted(most)
 
 
@@ -88,14 +88,14 @@ def _wanted_bins(n: int, bins: int | None) -> int:
     wanted = _checked_bins(bins, n)
     if n < 2 * wanted:
         rule = f"needs {2 * wanted:,} records for {wanted} bins"
-        raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
+        raise TooFewRecordsError("histogram", rule, f"got {n:,}")
     return wanted
 
 
 def _checked_bins(bins: int | None, n: float) -> int:
     wanted = max(1, min(int(n / 2), round(math.cbrt(n)))) if bins is None else bins
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-        raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
+        raise InvalidInputError("bins", "must be a whole number from 1", f"got {bins!r}")
     return wanted
 
 

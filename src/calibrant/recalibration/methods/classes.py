@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.fits.softmax import Family, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.maps.base import IdentityMap
@@ -88,7 +88,7 @@ def _settled(
     if penalty != "auto":
         if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not 0 <= penalty < np.inf:
             rule = 'must be "auto" or a number from 0'
-            raise InvalidInputError(sentence("penalty", rule, f"got {penalty!r}"))
+            raise InvalidInputError("penalty", rule, f"got {penalty!r}")
         return float(penalty)
     if records.n < FOLDS:
         return PENALTIES[0]

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.fits import isotonic as isotonic_fits
 from calibrant.fits import spline as spline_fits
 from calibrant.fits.levels import Levels, likeliest_limit
@@ -33,7 +33,7 @@ def centered_isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted
 def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends = "raw") -> Fitted:
     """Fit the best rates whose slope lies between 0 and a bound."""
     if isinstance(slope, bool) or not isinstance(slope, (int, float)) or not 0 <= slope < float("inf"):
-        raise InvalidInputError(sentence("slope", "must be a number from 0", f"got {slope!r}"))
+        raise InvalidInputError("slope", "must be a number from 0", f"got {slope!r}")
     knots = isotonic_fits.bounded_slope(sample.levels, slope=float(slope), honest_ends=_honest(ends))
     return Fitted(PiecewiseMap.of(knots.values, knots.rates))
 
@@ -137,7 +137,7 @@ def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: C
     """Fit a linear spline of the logit, with penalties by evidence."""
     if isinstance(knots, bool) or not isinstance(knots, int) or not spline_fits.FEWEST <= knots <= 512:
         rule = f"must be a whole number from {spline_fits.FEWEST} to 512"
-        raise InvalidInputError(sentence("knots", rule, f"got {knots!r}"))
+        raise InvalidInputError("knots", rule, f"got {knots!r}")
     if isinstance(sample, RowSample):  # the maps of covariates start from it too
         fit = sample.cached(
             f"spline {knots} {clip}", lambda: spline_fits.spline(sample.levels, knots=knots, clip=clip)

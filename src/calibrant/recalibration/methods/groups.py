@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Features
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.fits.forest import Forest, TreeParams, grower
 from calibrant.fits.hierarchical import Block
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
@@ -73,7 +73,7 @@ def hierarchical(
             f"must have at most {MOST_LEVELS:,} levels in all",
             "leave such a column out, or group its values",
         )
-        raise InvalidInputError(sentence("covariates", rule, got, hint))
+        raise InvalidInputError("covariates", rule, got, hint)
     codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
@@ -239,7 +239,7 @@ def boost(
     """
     whole_number("leaves", leaves, 2)
     if isinstance(trees, bool) or not isinstance(trees, int) or trees < STAGE:
-        raise InvalidInputError(sentence("trees", f"must be a whole number from {STAGE}", f"got {trees!r}"))
+        raise InvalidInputError("trees", f"must be a whole number from {STAGE}", f"got {trees!r}")
     assert sample.covariates is not None  # the registry row says so
     start = spline(sample, seed=seed)
     features, given = _encoded(sample)
@@ -281,7 +281,7 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     if model not in get_args(Model):
         raise reject_name("model", str(model), list(get_args(Model)))
     if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-        raise InvalidInputError(sentence("times", "must be a whole number from 1", f"got {times!r}"))
+        raise InvalidInputError("times", "must be a whole number from 1", f"got {times!r}")
     assert sample.covariates is not None  # the registry row says so
     columns = coded(sample.covariates)
     features = Features.of(columns)
