@@ -62,7 +62,8 @@ reproduce: $(READY)
 
 # The site: tutorials are executed, and a warning or a dead link is an error.
 docs: $(VENV)/.docs
-	mkdir -p docs/_extra && cd docs/_extra && ../../$(BIN)/calibrant demo > /dev/null
+	@mkdir -p docs/_extra && cd docs/_extra && ../../$(BIN)/calibrant demo --quiet > /dev/null
+	@$(BIN)/python docs/make_speed.py --csv docs/_extra/speed.csv
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "site: docs/_build/html/index.html"

@@ -56,17 +56,21 @@ os.environ["IPYTHONDIR"] = str(profile.parent)
 
 
 class Console(RegexLexer):
-    """Terminal sessions: prompts and comments stand out, commands and their output are plain text."""
+    """Terminal sessions: prompts and comments stand out, output is muted, commands are plain text."""
 
     name = "console"
     tokens = {  # noqa: RUF012
         "root": [
-            (r"^\$ ", Generic.Prompt),
-            (r"^# .*$", Comment),
-            (r"  # .*$", Comment),
-            (r".[^ \n]*", Text),
-            (r"\n", Text),
-        ]
+            (r"^\$ ", Generic.Prompt, "command"),
+            (r"^# .*\n?", Comment),
+            (r".+\n?|\n", Generic.Output),
+        ],
+        "command": [
+            (r"\\\n", Text),
+            (r"  # [^\n]*", Comment),
+            (r"\n", Text, "#pop"),
+            (r".[^ \n\\]*", Text),
+        ],
     }
 
 

@@ -63,36 +63,31 @@ def page() -> str:
 
 
 def _properties(rows: list[Measure]) -> str:
-    head = [
-        "measure",
-        "key",
-        "continuous",
-        "complete",
-        "sound",
-        "valid",
-        "truthful",
-        "consistent (c, s)",
-        "Lipschitz",
-        "certified",
-        "cost",
-    ]
-    lines = [head, ["---"] * len(head)] + [
-        [
-            row.words,
-            f"`{row.name}`",
-            "yes" if row.continuous else "",
-            "yes" if row.sample_complete else "population" if row.complete else "",
-            "yes" if row.sound else "",
-            row.valid,
-            "" if row.truthful == "no" else row.truthful,
-            "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency),
-            "" if row.lipschitz is None else f"{row.lipschitz:g}",
-            "yes" if row.certified else "",
-            row.cost,
-        ]
-        for row in rows
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    shown = [["measure", "key", "continuous", "complete", "sound", "truthful", "certified"]]
+    theory = [["key", "valid", "consistent (c, s)", "Lipschitz", "cost"]]
+    for row in rows:
+        key = f"`{row.name}`"
+        shown.append(
+            [
+                row.words,
+                key,
+                "yes" if row.continuous else "",
+                "yes" if row.sample_complete else "population" if row.complete else "",
+                "yes" if row.sound else "",
+                "" if row.truthful == "no" else row.truthful,
+                "yes" if row.certified else "",
+            ]
+        )
+        consistent = "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency)
+        lipschitz = "" if row.lipschitz is None else f"{row.lipschitz:g}"
+        theory.append([key, row.valid, consistent, lipschitz, row.cost])
+    fold = "<details>\n<summary>Rates, constants and cost</summary>\n\n"
+    return f"{_table(shown)}\n{fold}{_table(theory)}\n</details>\n"
+
+
+def _table(lines: list[list[str]]) -> str:
+    head, *rest = lines
+    return "".join("| " + " | ".join(line) + " |\n" for line in [head, ["---"] * len(head), *rest])
 
 
 def _entry(row: Measure) -> str:
