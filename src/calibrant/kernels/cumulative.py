@@ -260,31 +260,31 @@ def _shrinkage(values: Array, bandwidth: float) -> Array:
 
 @compiled
 def _form(residuals: Array, shrinkage: Array, product: Array) -> Any:
-    carried = residuals[-1]
-    product[-1] = carried
-    form = 0.0
-    for j in range(len(shrinkage) - 1, -1, -1):
-        shrink = shrinkage[j]
-        form -= shrink * (2.0 + shrink) * carried * carried
-        carried = residuals[j] + carried + shrink * carried
-        product[j] = carried
+    form = _carried_form(residuals, shrinkage, product)
     left = 0.0
     for j, shrink in enumerate(shrinkage):
         left += residuals[j]
         left += shrink * left
         product[j + 1] += left
-    return form + carried * carried
+    return form
+
+
+def _carried_form(residuals: Array, shrinkage: Array, carried: Array) -> float:
+    """Fill `carried` with R_1 .. R_m, and return the quadratic form."""
+    last = residuals[-1]
+    carried[-1] = last
+    form = 0.0
+    for j in range(len(shrinkage) - 1, -1, -1):
+        shrink = shrinkage[j]
+        form -= shrink * (2.0 + shrink) * last * last
+        last = residuals[j] + last + shrink * last
+        carried[j] = last
+    return float(form + last * last)
 
 
 @compiled
 def _forms_of_rows(residuals: Array, shrinkage: Array) -> Array:
-    forms = np.empty(len(residuals))
+    forms, carried = np.empty(len(residuals)), np.empty(residuals.shape[1])
     for row in range(len(residuals)):
-        carried = residuals[row, -1]
-        form = 0.0
-        for j in range(len(shrinkage) - 1, -1, -1):
-            shrink = shrinkage[j]
-            form -= shrink * (2.0 + shrink) * carried * carried
-            carried = residuals[row, j] + carried + shrink * carried
-        forms[row] = form + carried * carried
+        forms[row] = _carried_form(residuals[row], shrinkage, carried)
     return forms

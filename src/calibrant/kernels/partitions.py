@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,16 +97,9 @@ def level_boundaries(curve: Floats, edges: Ints) -> Ints:
     chosen = np.empty(len(edges) - 1, dtype=np.intp)
     level = 0.0
     for k in range(len(edges) - 1):
-        low, high = np.inf, -np.inf
-        for j in range(edges[k], edges[k + 1]):
-            low, high = min(low, curve[j]), max(high, curve[j])
-        level = min(max(level, low), high)
-        chosen[k] = 0
-        nearest = np.inf
-        for j in range(edges[k], edges[k + 1]):
-            if abs(curve[j] - level) < nearest:
-                nearest = abs(curve[j] - level)
-                chosen[k] = j
+        block = curve[edges[k] : edges[k + 1]]
+        level = min(max(level, block.min()), block.max())
+        chosen[k] = edges[k] + np.abs(block - level).argmin()
     return chosen
 
 
@@ -192,27 +185,30 @@ def _mean_move(values: Floats, weights: Floats, means: Callable[[slice], Floats]
     return chunked_sum(moves, len(values))
 
 
-class Grouping(NamedTuple):
-    cost: float
-    group: Ints
+def group_costs(
+    member: npt.NDArray[Any], values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0
+) -> Floats:
+    """Price many groups: each row of `member` says which levels belong to one."""
+    mass = member @ weights
+    mean = np.divide(member @ outcomes, mass, out=np.zeros(len(member)), where=mass > 0)
+    return np.asarray((member * weights * np.abs(values - mean[:, None]) ** alpha).sum(axis=1))
 
 
-def best_grouping(values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0) -> Grouping:
-    """Cheapest grouping of any shape, by dynamic programming over all 3^m (set, subset) pairs."""
+def best_grouping(
+    values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0
+) -> tuple[float, Ints]:
+    """Return the cheapest grouping of any shape, by dynamic programming over all 3^m (set, subset) pairs."""
     count = len(values)
     member = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
-    with np.errstate(invalid="ignore"):
-        mean = (member @ outcomes) / (member @ weights)
-    price = np.nan_to_num((member * weights * np.abs(values - mean[:, None]) ** alpha).sum(axis=1))
+    price = group_costs(member, values, weights, outcomes, alpha)
     best = _cheapest_covers(price, count)
-    group, left = np.zeros(count, dtype=np.intp), 2**count - 1
-    label = 0
+    group, left, label = np.zeros(count, dtype=np.intp), 2**count - 1, 0
     while left:
         parts = np.flatnonzero((np.arange(2**count) & ~left) == 0)[1:]
         part = int(parts[np.argmin(price[parts] + best[left ^ parts])])
         group[member[part] > 0] = label
         left, label = left ^ part, label + 1
-    return Grouping(float(best[-1]), group)
+    return float(best[-1]), group
 
 
 def _cheapest_covers(price: Floats, count: int) -> Floats:
@@ -236,125 +232,70 @@ SWEEPS = 40
 GAIN = 1e-14  # smaller gains are rounding
 
 
-class _Groups:
-    """Items in groups, numbered 0 to `capacity` - 1, the cost of each group, and its sums."""
-
-    def __init__(self, values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float) -> None:
-        self.values, self.weights, self.outcomes, self.alpha = values, weights, outcomes, alpha
-        self.group = np.unique(group, return_inverse=True)[1].astype(np.intp)
-        self.capacity = len(values) + 1  # one number is always free, for a group of its own
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Sum every group again, so that rounding errors do not accumulate."""
-        self.weight = self._sums(self.weights)
-        self.outcome = self._sums(self.outcomes)
-        self.cost = self.costs(self.weight, self.outcome)
-
-    def costs(self, weight: Floats, outcome: Floats) -> Floats:
-        """Return the cost of each group if it had these sums, and so this mean, for its present members."""
-        mean = np.divide(outcome, weight, out=np.zeros(self.capacity), where=weight > 0)
-        moved = self.weights * np.abs(self.values - mean[self.group]) ** self.alpha
-        return self._sums(moved)
-
-    def _sums(self, terms: Floats) -> Floats:
-        return np.bincount(self.group, terms, self.capacity).astype(np.float64, copy=False)
-
-    def move_best(self, item: int) -> float:
-        """Move an item to the group where it costs least, if that helps; return the gain."""
-        home, w, a = self.group[item], self.weights[item], self.outcomes[item]
-        weight, outcome = self.weight + w, self.outcome + a  # every group with the item added
-        mean = np.clip(outcome / weight, 0.0, 1.0)
-        joined = self.costs(weight, outcome) + w * np.abs(self.values[item] - mean) ** self.alpha - self.cost
-        self.group[item] = self.capacity - 1  # out of its group, to see what is left
-        rest_weight = float(self.weights @ (self.group == home))
-        left = 0.0
-        if rest_weight > 0:
-            members = self.group == home
-            rest = float(self.outcomes @ members) / rest_weight
-            left = float((self.weights * np.abs(self.values - rest) ** self.alpha) @ members)
-        freed = float(self.cost[home]) - left
-        joined[home] = freed  # to stay costs what leaving would free
-        best = int(np.argmin(joined))
-        gain = freed - float(joined[best])
-        self.group[item] = best if gain > GAIN else home
-        if gain > GAIN:
-            self.refresh_pair(int(home), best)
-        return max(0.0, gain) if gain > GAIN else 0.0
-
-    def refresh_pair(self, one: int, other: int) -> None:
-        for number in (one, other):
-            members = self.group == number
-            self.weight[number] = float(self.weights @ members)
-            self.outcome[number] = float(self.outcomes @ members)
-            mean = self.outcome[number] / self.weight[number] if members.any() else 0.0
-            moved = self.weights * np.abs(self.values - mean) ** self.alpha
-            self.cost[number] = float(moved @ members)
-        if self.group.max() == self.capacity - 1:  # keep the last number free
-            self.group = np.unique(self.group, return_inverse=True)[1].astype(np.intp)
-            self.refresh()
-
-    def merge_best(self) -> float:
-        """Merge the two groups whose union saves most, if any does; return the gain."""
-        numbers = np.flatnonzero(self.weight > 0)
-        best, pair = GAIN, None
-        for k, one in enumerate(numbers[:-1]):
-            others = numbers[k + 1 :]
-            weight, outcome = self.weight.copy(), self.outcome.copy()
-            weight[others] += self.weight[one]
-            outcome[others] += self.outcome[one]
-            mean = outcome[others] / weight[others]
-            members = self.group == one
-            moved = np.abs(self.values[members][:, None] - mean[None, :]) ** self.alpha
-            union = self.costs(weight, outcome)[others] + self.weights[members] @ moved
-            gains = self.cost[one] + self.cost[others] - union
-            if gains.max() > best:
-                best, pair = float(gains.max()), (one, others[int(np.argmax(gains))])
-        if pair is None:
-            return 0.0
-        self.group[self.group == pair[1]] = pair[0]
-        self.refresh()
-        return best
-
-    def split_best(self) -> float:
-        """Cut one group in two at a prediction, where that saves most, if it does; return the gain."""
-        best, chosen = GAIN, None
-        for number in np.flatnonzero(np.bincount(self.group, minlength=self.capacity) > 1):
-            members = np.flatnonzero(self.group == number)
-            for cut in range(1, len(members)):
-                parts = (members[:cut], members[cut:])
-                gain = float(self.cost[number]) - sum(self._alone(part) for part in parts)
-                if gain > best:
-                    best, chosen = gain, parts[1]
-        if chosen is None:
-            return 0.0
-        self.group[chosen] = self.group.max() + 1
-        self.group = np.unique(self.group, return_inverse=True)[1].astype(np.intp)
-        self.refresh()
-        return best
-
-    def _alone(self, part: Ints) -> float:
-        w = self.weights[part]
-        mean = self.outcomes[part].sum() / w.sum()
-        return float(w @ np.abs(self.values[part] - mean) ** self.alpha)
-
-
 def searched_grouping(
     values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], alpha: float = 1.0
 ) -> tuple[float, Ints]:
-    """Return the cheapest grouping that local search reaches from any of `starts`, and its cost."""
-    best, chosen = np.inf, starts[0]
+    """Return the cheapest grouping that moves, merges and splits reach from any of `starts`, and its cost."""
+    levels = (values, weights, outcomes, alpha)
+    reached = list(starts)
     for start in starts:
-        groups = _Groups(values, weights, outcomes, start, alpha)
+        group = start.copy()
         for _ in range(SWEEPS):
-            gain = sum(groups.move_best(item) for item in range(len(values)))
-            if gain <= GAIN and groups.merge_best() + groups.split_best() <= GAIN:
+            moves = [_moved(group, item, *levels) for item in range(len(values))]
+            if not any(moves) and not _merged(group, levels) | _split(group, levels):
                 break
-        for group in (start, groups.group):
-            cost = grouping_cost(values, weights, outcomes, group, alpha)
-            if cost < best:
-                best, chosen = cost, group
-    return best, np.unique(chosen, return_inverse=True)[1].astype(np.intp)
+        reached.append(group)
+    costs = [grouping_cost(values, weights, outcomes, group, alpha) for group in reached]
+    best = int(np.argmin(costs))
+    return costs[best], np.unique(reached[best], return_inverse=True)[1].astype(np.intp)
+
+
+def _moved(group: Ints, item: int, values: Floats, weights: Floats, outcomes: Floats, alpha: float) -> bool:
+    """Move one level to the group where it adds least, if that helps."""
+    size, rest = len(values) + 1, weights.copy()  # one number at least is free, for a group of its own
+    rest[item] = 0.0
+    mass, outcome = np.bincount(group, rest, size), np.bincount(group, outcomes * (rest > 0), size)
+    apart = np.divide(outcome, mass, out=np.zeros(size), where=mass > 0)
+    joined = (outcome + outcomes[item]) / (mass + weights[item])
+    more = np.abs(values - joined[group]) ** alpha - np.abs(values - apart[group]) ** alpha
+    extra = np.bincount(group, rest * more, size) + weights[item] * np.abs(values[item] - joined) ** alpha
+    best = np.argmin(extra)
+    helps = bool(extra[group[item]] - extra[best] > GAIN)
+    if helps:
+        group[item] = best
+    return helps
+
+
+Levels = tuple[Floats, Floats, Floats, float]
+
+
+def _merged(group: Ints, levels: Levels) -> bool:
+    """Merge the two groups whose union saves most, if any does."""
+    numbers = np.unique(group)
+    member = group == numbers[:, None]
+    cost, saved, pair = group_costs(member, *levels), GAIN, None
+    for k in range(len(numbers) - 1):
+        gains = cost[k] + cost[k + 1 :] - group_costs(member[k] | member[k + 1 :], *levels)
+        if gains.max() > saved:
+            saved, pair = float(gains.max()), (k, k + 1 + int(np.argmax(gains)))
+    if pair is not None:
+        group[member[pair[1]]] = numbers[pair[0]]
+    return pair is not None
+
+
+def _split(group: Ints, levels: Levels) -> bool:
+    """Cut one group in two at a prediction, where that saves most, if it does."""
+    saved, chosen = GAIN, None
+    for number, size in enumerate(np.bincount(group)):
+        if size > 1:
+            member = group == number
+            below = np.tri(len(group), dtype=np.bool_)[member] & member  # the last row is the whole group
+            halves = group_costs(below, *levels) + group_costs(member & ~below, *levels)
+            if halves[-1] - halves.min() > saved:
+                saved, chosen = float(halves[-1] - halves.min()), below[np.argmin(halves)]
+    if chosen is not None:
+        group[chosen] = np.setdiff1d(np.arange(len(group)), group)[0]
+    return chosen is not None
 
 
 BATCH = 16
@@ -371,15 +312,7 @@ def spread_boundaries(curve: Floats, limit: int) -> Ints:
     if count <= limit:
         return np.arange(count)
     edges = np.linspace(1, count - 1, limit - 1).astype(np.intp)
-    if level_boundaries.worth_compiling(count):
-        return np.concatenate([[0], level_boundaries(curve, edges), [count - 1]])
-    lowest = np.minimum.reduceat(curve, edges[:-1])
-    highest = np.maximum.reduceat(curve[: count - 1], edges[:-1])
-    chosen, level = [0], 0.0
-    for low, high, start, stop in zip(lowest, highest, edges[:-1], edges[1:], strict=True):
-        level = min(max(level, low), high)
-        chosen.append(int(start + np.abs(curve[start:stop] - level).argmin()))
-    return np.array([*chosen, count - 1])
+    return np.concatenate([[0], level_boundaries(curve, edges), [count - 1]])
 
 
 def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Runs:

@@ -49,14 +49,9 @@ def expected_calibration_error(
     """Expected calibration error (ECE): the mean over bins of |mean outcome - mean prediction|^norm.
 
     Also called binned calibration error; binned_calibration_error is the same function. For the error over
-    the distinct predictions, without bins, see level_set_error. `norm=2` takes the square root of the sum,
-    `norm="max"` the largest gap. Bins are closed on the left, the last one on both sides; ties are never
-    split. `debiased=True` (norm 2) subtracts the sampling variance of each bin (Kumar, Liang & Ma 2019).
-    `add_width=True` (norm 1) adds the mean width of the bins' hulls, which makes it a proven upper bound on
-    the upper distance to calibration. It jumps when a prediction crosses an edge: prefer
-    smooth_calibration_error, or ``shift="average"`` (norm 1), which averages exactly over where bins of width
-    1 / `bins` begin; with ``add_width=True`` that width is added, and the value is an upper bound as well.
-    `midpoints=True` (norm 1) rounds predictions to the middle of their bin first: the survey's bucketed ECE.
+    the distinct predictions, without bins, see level_set_error. Bins are closed on the left, the last one on
+    both sides; ties are never split. It jumps when a prediction crosses an edge: prefer
+    smooth_calibration_error, or ``shift="average"``.
 
     Parameters
     ----------
@@ -65,20 +60,15 @@ def expected_calibration_error(
     strategy
         Bins of equal width ("uniform") or of about equal weight ("quantile").
     norm
-        The power of the gaps, or "max".
+        The power of the gaps; 2 takes the root of the sum, "max" the largest gap.
     debiased
-        With norm 2: subtract the sampling variance of each bin.
+        With norm 2: subtract the sampling variance of each bin (Kumar, Liang & Ma 2019).
     add_width
-        With norm 1: add the mean width of the bins.
+        With norm 1: add the mean width of the bins' hulls, for a proven bound on the upper distance.
     shift
-        "average": the mean over where bins of one width begin.
+        "average" (norm 1): the exact mean over where bins of one width begin.
     midpoints
-        Compare outcomes with the middle of each bin, not with its mean prediction.
-
-    Returns
-    -------
-    float
-        The error; 0 if every bin is right on average.
+        With norm 1: round predictions to the middle of their bin first, the survey's bucketed ECE.
 
     Examples
     --------
@@ -276,11 +266,6 @@ def level_set_error(forecasts: Forecasts, *, norm: float = 1, root: bool = False
         The power of the gaps; math.inf for the largest.
     root
         Whether to take the root of that power at the end.
-
-    Returns
-    -------
-    float
-        The error; 0 if every level is calibrated.
 
     Examples
     --------

@@ -43,39 +43,60 @@ clusters : array or str, optional
     Labels of rows that belong together (patients of a hospital), or the name of their column.
 """
 
-_ERROR = """\
-Returns
--------
-float
-    The error; 0 if calibrated.
-
-"""
-
+_OPTIONS = {  # of several functions, each described here unless its docstring says more
+    "alpha": "The power of the moves, at least 1.",
+    "bandwidth": "Width of the kernel.",
+    "clip": "Predictions are moved into [clip, 1 - clip] before their logarithm is taken.",
+    "degree": "The largest degree of the polynomials.",
+    "folds": "How many folds the records are dealt to.",
+    "max_nodes": "How many nodes may be tried to reach the tolerance.",
+    "recalibrator": """\
+"isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+    None takes the rates of the level sets.""",
+    "score": 'Which score: "brier" or "log".',
+    "seed": "Seeds whatever is drawn.",
+    "time_limit": "Seconds to spend on better bounds above 13 distinct predictions.",
+    "tolerance": "How far apart the proven bounds may be.",
+}
 _HEADING = "Parameters\n----------\n"
 _RETURNS = "Returns\n-------\n"
+_EXAMPLES = "Examples\n--------\n"
 
 
-def with_parameters(docstring: str | None, shared: str) -> str | None:
-    """Return a docstring with parameters that several functions share, before those that it lists itself.
+def with_parameters(function: Callable[..., Any], shared: str) -> str | None:
+    """Return the docstring of a function with what it leaves out because others have it as well.
 
-    Without a section on what is returned it gets that of a calibration error. Python started with -OO has
-    no docstrings.
+    That is `shared`, before the parameters that it lists itself; options in the table above, after them; and
+    what is returned: the error, or the class and its first line. Python started with -OO has no docstrings.
     """
-    if docstring is None:
+    if function.__doc__ is None:
         return None
-    text = inspect.cleandoc(docstring)
+    text = inspect.cleandoc(function.__doc__)
     if _RETURNS not in text:
-        text = text.replace("Examples\n--------\n", f"{_ERROR}Examples\n--------\n", 1)
-    if _HEADING in text:
-        return text.replace(_HEADING, _HEADING + shared, 1)
-    return text.replace(_RETURNS, f"{_HEADING}{shared}\n{_RETURNS}", 1)
+        text = text.replace(_EXAMPLES, f"{_RETURNS}{_returned(function)}\n\n{_EXAMPLES}", 1)
+    before, _, rest = text.partition(_RETURNS)
+    before, _, own = before.partition(_HEADING)
+    heads = [line.split(" : ")[0] for line in own.splitlines() if line[:1].isalpha()]
+    listed = {name.strip() for head in heads for name in head.split(",")}
+    for name in inspect.signature(function).parameters:
+        if name in _OPTIONS and name not in listed:
+            own = f"{own.rstrip()}\n{name}\n    {_OPTIONS[name]}\n".lstrip()
+    return f"{before}{_HEADING}{(shared + own).rstrip()}\n\n{_RETURNS}{rest}"
+
+
+def _returned(function: Callable[..., Any]) -> str:
+    """Describe the result in the words of its class; a measure returns the error."""
+    result = function.__globals__.get(function.__annotations__["return"])
+    if result is None or result is Certified:
+        return "float\n    The error; 0 if calibrated."
+    return f"{result.__name__}\n    {inspect.cleandoc(result.__doc__).splitlines()[0]}"
 
 
 def shares_parameters(shared: str) -> Callable[[T], T]:
     """Decorate a function whose docstring leaves out parameters that other functions have as well."""
 
     def complete(function: T) -> T:
-        function.__doc__ = with_parameters(function.__doc__, shared)
+        function.__doc__ = with_parameters(function, shared)  # type: ignore[arg-type]
         return function
 
     return complete
@@ -86,6 +107,27 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Quick = TypeVar("Quick", bound=Callable[..., float])
 Rounding = TypeVar("Rounding", bound=Callable[[Forecasts, Certified], Certified])
+
+
+class OfRows(Protocol[P, R_co]):
+    """How type checkers see a function of rows with options of its own; all but the first two go by name."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_prob: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        missing: Missing = "error",
+        outcome: str | None = None,
+        prediction: str | None = None,
+        weight: str | None = None,
+        clusters: Any = None,
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R_co: ...
 
 
 class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
@@ -100,7 +142,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
 
     def __init__(self, core: Callable[Concatenate[Forecasts, P], Certified]) -> None:
         functools.update_wrapper(self, core)
-        self.__doc__ = with_parameters(core.__doc__, _ARRAYS)
+        self.__doc__ = with_parameters(core, _ARRAYS)
         self._core: Callable[..., Certified] = core
         self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
         self.__signature__ = _signature(core)
@@ -194,47 +236,6 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         return self.__name__  # pickled by name, as a function is
 
 
-class OfRows(Protocol[P, R_co]):
-    """How type checkers see a function of rows; all but the first two go by their names."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        y_true: Any,
-        y_prob: Any = None,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        missing: Missing = "error",
-        outcome: str | None = None,
-        prediction: str | None = None,
-        weight: str | None = None,
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> R_co: ...
-
-
-class OfClusteredRows(Protocol[P, R_co]):
-    """The same with the clusters of the rows."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        y_true: Any,
-        y_prob: Any = None,
-        sample_weight: Any = None,
-        pos_label: Any = None,
-        missing: Missing = "error",
-        outcome: str | None = None,
-        prediction: str | None = None,
-        weight: str | None = None,
-        clusters: Any = None,
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> R_co: ...
-
-
 def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
     """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns.
 
@@ -244,7 +245,7 @@ def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R
     return _accepting(core, clusters=False)  # type: ignore[no-any-return]
 
 
-def accepts_clusters(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfClusteredRows[P, R_co]:
+def accepts_clusters(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
     """Do the same for a function that heeds which rows belong together, given as ``clusters=``."""
     return _accepting(core, clusters=True)  # type: ignore[no-any-return]
 
@@ -272,7 +273,7 @@ def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
             made = made.with_clusters(given.extra["clusters"], missing)
         return core(made, **options)
 
-    call.__doc__ = with_parameters(core.__doc__, _ARRAYS + _COLUMNS + (_CLUSTERS if clusters else ""))
+    call.__doc__ = with_parameters(core, _ARRAYS + _COLUMNS + (_CLUSTERS if clusters else ""))
     names = ("outcome", "prediction", "weight", *(("clusters",) if clusters else ()))
     returned = inspect.signature(core).return_annotation
     shown = _signature(core, names).replace(return_annotation=returned)

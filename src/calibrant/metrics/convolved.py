@@ -196,16 +196,6 @@ class SmoothedReliability(Result):
 def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None) -> SmoothedReliability:
     """Return the smoothed reliability curve; by default at the bandwidth of the convolved error.
 
-    Parameters
-    ----------
-    bandwidth
-        Of the reflected Gaussian kernel.
-
-    Returns
-    -------
-    SmoothedReliability
-        Mean outcome per prediction on a grid, with the density of predictions.
-
     Examples
     --------
     >>> curve = smoothed_reliability([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])

@@ -92,11 +92,6 @@ class CoxCalibration(Result):
 def cox_calibration(forecasts: Forecasts) -> CoxCalibration:
     """Fit logit E[y] = intercept + slope logit(v) by maximum likelihood.
 
-    Returns
-    -------
-    CoxCalibration
-        Intercept and slope, fitted together.
-
     Examples
     --------
     >>> cox_calibration([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5])

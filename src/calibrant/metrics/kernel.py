@@ -40,8 +40,6 @@ def kernel_calibration_error(
     ----------
     kernel
         "laplace", "gaussian", or a function k(u, v) of two arrays.
-    bandwidth
-        Of the named kernels.
     squared
         Whether to leave out the root.
 
@@ -197,11 +195,6 @@ def weighted_calibration_error(
     weight_function
         A function from an array of predictions to a weight for each.
 
-    Returns
-    -------
-    float
-        The absolute mean of the weighted residual.
-
     Examples
     --------
     >>> weighted_calibration_error([0, 1], [0.5, 0.5], weight_function=lambda v: 1 - v)
@@ -243,15 +236,8 @@ def random_binning_estimate(
 
     Parameters
     ----------
-    bandwidth
-        Of the Laplace kernel.
     draws, seed
         How many partitions into bins are drawn, and what seeds them; the result records the seed.
-
-    Returns
-    -------
-    RandomBinning
-        The mean over draws with its standard error.
 
     Examples
     --------

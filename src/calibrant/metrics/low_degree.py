@@ -29,11 +29,6 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     the degree does. Solved as a linear program over Chebyshev coefficients by exchange: the points where
     |p| exceeds 1 are added until it does not; both bounds are proven.
 
-    Parameters
-    ----------
-    degree
-        The largest degree of the polynomials, at most 100.
-
     Examples
     --------
     >>> low_degree_error([0, 1], [0.25, 0.75], degree=1)

@@ -267,16 +267,6 @@ def class_low_degree_error(
     `low_degree_error` at degrees 0 and 1. It sees errors that depend on several probabilities, which no class
     shows alone.
 
-    Parameters
-    ----------
-    degree
-        The largest degree of the polynomials.
-
-    Returns
-    -------
-    float
-        The error; 0 if calibrated.
-
     Examples
     --------
     >>> class_low_degree_error([0, 1], [[0.75, 0.25], [0.25, 0.75]])

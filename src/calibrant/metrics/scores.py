@@ -53,7 +53,7 @@ def brier_score(forecasts: Forecasts) -> Certified:
 
 @measure_function
 def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = False) -> Certified:
-    """Mean negative log likelihood, in nats; predictions are first clipped to [clip, 1 - clip].
+    """Mean negative log likelihood, in nats.
 
     ``normalised=True`` divides by the entropy of the base rate: normalized cross entropy, which is 1 for
     always predicting the base rate and needs both outcomes. On the same records it ranks models as the log
@@ -62,8 +62,6 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = Fal
 
     Parameters
     ----------
-    clip
-        Predictions are moved into [clip, 1 - clip].
     normalised
         Whether to divide by the entropy of the base rate.
 
@@ -100,18 +98,6 @@ def miscalibration(
     The MCB term of Dimitriadis, Gneiting & Jordan (2021). It is 0 when isotonic regression leaves the
     predictions as they are.
 
-    Parameters
-    ----------
-    score
-        Which score: "brier" or "log".
-    clip
-        For the log score, predictions are moved into [clip, 1 - clip].
-
-    Returns
-    -------
-    float
-        The gain; 0 if isotonic regression changes nothing.
-
     Examples
     --------
     >>> round(miscalibration([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
@@ -135,18 +121,6 @@ def decompose(
     forecasts: Forecasts, *, score: Literal["brier", "log"] = "brier", clip: float = CLIP
 ) -> Decomposition:
     """Split the Brier score or the log loss into miscalibration, discrimination and uncertainty (CORP).
-
-    Parameters
-    ----------
-    score
-        Which score: "brier" or "log".
-    clip
-        For the log score, predictions are moved into [clip, 1 - clip].
-
-    Returns
-    -------
-    Decomposition
-        The score and its three terms: score = miscalibration - discrimination + uncertainty.
 
     Examples
     --------

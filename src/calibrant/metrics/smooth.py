@@ -64,11 +64,6 @@ def earth_mover_error(forecasts: Forecasts) -> Certified:
     with Lipschitz constant 2: w(v) = f(v, 1) - f(v, 0) for f 1-Lipschitz on [0, 1] x {0, 1}. Hence it lies
     between the smooth error and twice that.
 
-    Returns
-    -------
-    float
-        The distance; 0 if calibrated.
-
     Examples
     --------
     >>> round(earth_mover_error([0, 1], [0.5, 0.6]), 12)

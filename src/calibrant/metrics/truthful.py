@@ -33,11 +33,6 @@ def averaged_two_bin_error(forecasts: Forecasts, *, norm: Literal[1, 2] = 2) -> 
     norm
         2 for squares (truthful), 1 for absolute values.
 
-    Returns
-    -------
-    float
-        The error; 0 if every level is calibrated.
-
     Examples
     --------
     >>> averaged_two_bin_error([0, 1], [0.25, 0.75])

@@ -58,15 +58,8 @@ def fixed_decision_loss(
         The decision task: a table, a mapping, a cost-loss ratio, the name of a score, or a convex function.
     ties
         Where two actions look equally good: "worst" or "first".
-    clip
-        For "log", predictions are moved into [clip, 1 - clip].
     gradient
         Of a convex function, where it is known.
-    recalibrator
-        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
-        None takes the rates of the level sets.
-    folds, seed
-        How many folds, and what deals the records to them.
 
     Returns
     -------
@@ -141,11 +134,6 @@ def decision_report(forecasts: Forecasts, /, **options: Any) -> DecisionReport:
     ----------
     **options
         Those of fixed_decision_loss.
-
-    Returns
-    -------
-    DecisionReport
-        Payoffs with and without recalibration, and the changes of action between.
 
     Examples
     --------
@@ -282,11 +270,6 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
     ----------
     thresholds
         Predictions from which one acts.
-
-    Returns
-    -------
-    DecisionCurve
-        Net benefit of the model, of treating all and of the recalibrated model, per threshold.
 
     Examples
     --------

@@ -143,18 +143,9 @@ def decision_loss(
     4.2 of the survey; 0 only when calibrated. For the payoffs you have, see fixed_decision_loss; for the
     task that attains the value, worst_task.
 
-    Raw continuous predictions have one record each, and the value is then noise. `recalibrator`
-    ("isotonic", "binned", or a function that fits one) estimates the outcome rates on other folds of the
-    data (`folds`, dealt by `seed`), so that noise is not counted as loss; estimate_decision_loss adds
-    what a calibrated forecaster would show.
-
-    Parameters
-    ----------
-    recalibrator
-        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
-        None takes the rates of the level sets.
-    folds, seed
-        How many folds, and what deals the records to them.
+    Raw continuous predictions have one record each, and the value is then noise. A `recalibrator`
+    estimates the outcome rates on other folds, so that noise is not counted as loss;
+    estimate_decision_loss adds what a calibrated forecaster would show.
 
     Returns
     -------
@@ -181,20 +172,7 @@ def threshold_loss_curve(
     """Return what acting above a threshold loses by trusting the predictions, for every threshold.
 
     The loss at mu is that of a decision maker whose cost-loss ratio is mu; a Murphy diagram of the
-    miscalibration alone. The options are those of decision_loss.
-
-    Parameters
-    ----------
-    recalibrator
-        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
-        None takes the rates of the level sets.
-    folds, seed
-        How many folds, and what deals the records to them.
-
-    Returns
-    -------
-    ThresholdLossCurve
-        Breaks and losses; `at` evaluates it.
+    miscalibration alone.
 
     Examples
     --------
@@ -224,17 +202,10 @@ class WorstTask(Result):
 def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
     """Return the decision task behind decision_loss: which cost ratios are hurt, and by how much.
 
-    `options` are those of decision_loss.
-
     Parameters
     ----------
     **options
         Those of decision_loss.
-
-    Returns
-    -------
-    WorstTask
-        Thresholds and payoffs of the task, and its loss.
 
     Examples
     --------
@@ -384,8 +355,6 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     ----------
     folds
         0 to fit on the same records; 2 or more to fit on the other folds.
-    seed
-        What deals the records to folds.
 
     Returns
     -------

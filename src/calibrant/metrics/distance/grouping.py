@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.kernels.groupings import Flags, Floats, Ints, cheap_groups, local_search, paired_runs
+from calibrant.kernels.partitions import group_costs
 
 TOLERANCE = 1e-9  # reduced costs above -TOLERANCE count as no improvement
 SCALE = 1e3  # costs in the linear programs, whose tolerances are absolute
@@ -138,8 +139,7 @@ class _Columns:
         return len(self.columns) - before
 
     def costs(self, columns: Flags) -> Floats:
-        mean = (columns @ self.outcomes) / (columns @ self.weights)
-        return np.asarray((columns * self.weights * np.abs(self.values - mean[:, None])).sum(axis=1))
+        return group_costs(columns, self.values, self.weights, self.outcomes)
 
     def search(self, prices: Floats, threshold: float, limit: int, nodes: int) -> tuple[Flags, bool]:
         """Return groups that cost at most their prices plus a threshold, and whether that is all of them."""

@@ -70,12 +70,6 @@ def lower_distance(
 
     Parameters
     ----------
-    tolerance
-        How far apart the proven bounds may be.
-    alpha
-        The power of the moves, at least 1.
-    max_nodes
-        How many nodes may be tried to reach the tolerance.
     targets
         The only predictions that may be moved to; all of [0, 1] if absent.
 
@@ -118,13 +112,6 @@ def transport_plan(
     ----------
     tolerance
         The total mass of rows that may be left out.
-    max_nodes
-        How many nodes may be tried.
-
-    Returns
-    -------
-    TransportPlan
-        Which mass moves from where to where.
 
     Examples
     --------

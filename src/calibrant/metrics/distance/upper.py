@@ -54,10 +54,6 @@ sample_weight
     Non-negative weights, one per record.
 missing
     Refuse rows with a missing value ("error"), or leave them out ("drop").
-alpha
-    The power of the moves, at least 1.
-time_limit
-    Seconds to spend on better bounds above 13 points.
 """
 
 
@@ -72,13 +68,6 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
     with ``time_limit=0``, the value is the cheapest grouping found, and `lower` may be as low as the lower
     distance. `alpha` >= 1 takes E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance,
     nor with level_set_error, which it never exceeds.
-
-    Parameters
-    ----------
-    alpha
-        The power of the moves, at least 1.
-    time_limit
-        Seconds to spend on better bounds above 13 distinct predictions.
 
     Returns
     -------
@@ -213,8 +202,8 @@ def _nearest(
 ) -> Certified:
     """Cheapest grouping of items (levels or points, ascending), exact or with bounds."""
     if len(values) <= EXACT_GROUPS:
-        grouping = best_grouping(values, weights, outcomes, alpha)
-        return Certified.point(grouping.cost, group=grouping.group)
+        cost, group = best_grouping(values, weights, outcomes, alpha)
+        return Certified.point(cost, group=group)
     boundaries = spread_boundaries(cumulative(outcomes - weights * values), EXACT_RUNS + 1)
     runs = contiguous_groups(values, weights, outcomes, boundaries)
     together, apart = run_of_levels(runs.starts, len(values)), np.arange(len(values))
