@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from calibrant.demo import demonstration
-from calibrant.report.evaluate import evaluate
+from calibrant.evaluation.evaluate import evaluate
 
 HERE = Path(__file__).parent
 TARGET = HERE / "report.png"

@@ -24,7 +24,11 @@ from calibrant.errors import SwappedArgumentsWarning as SwappedArgumentsWarning
 from calibrant.errors import TooFewRecordsError as TooFewRecordsError
 from calibrant.errors import UnknownNameError as UnknownNameError
 from calibrant.errors import UnreadableFileError as UnreadableFileError
+from calibrant.evaluation.evaluate import Evaluation as Evaluation
+from calibrant.evaluation.evaluate import evaluate as evaluate
 from calibrant.evaluation.gate import assert_calibrated as assert_calibrated
+from calibrant.evaluation.verify import Verification as Verification
+from calibrant.evaluation.verify import verify as verify
 from calibrant.forecasts import Forecasts as Forecasts
 from calibrant.groups import *
 from calibrant.groups.audit import AuditTable as AuditTable
@@ -56,11 +60,7 @@ from calibrant.recalibration import *
 from calibrant.recalibration.recalibrate import load_recalibration as load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as recalibrate
 from calibrant.recalibration.result import Recalibration as Recalibration
-from calibrant.report.evaluate import Evaluation as Evaluation
-from calibrant.report.evaluate import evaluate as evaluate
-from calibrant.report.evaluate import reliability_diagram as reliability_diagram
-from calibrant.report.verify import Verification as Verification
-from calibrant.report.verify import verify as verify
+from calibrant.report.diagram import reliability_diagram as reliability_diagram
 from calibrant.results import Measurement as Measurement
 from calibrant.sketch.sketch import Sketch as Sketch
 from calibrant.truthfulness import *

@@ -24,7 +24,7 @@ def test_few_levels_give_what_recalibrate_gives():
     found = propose(rounded, seed=4)
     direct = cb.recalibrate(rounded, candidates=CANDIDATES, seed=4)
     assert found.fitted.map.to_dict() == direct.map.to_dict()
-    assert found.assessment.to_dict() == direct.assessment.to_dict()
+    assert found.fitted.assessment.to_dict() == direct.assessment.to_dict()
 
 
 @pytest.mark.parametrize("kind", [{}, {"weighted": True}, {"fractional": True}])
@@ -34,7 +34,7 @@ def test_coarse_cells_keep_the_records(kind):
     assert len(sample.levels) <= 1.5 * MAX_PROPOSAL_CELLS
     assert sample.n == 2_000
     assert sample.levels.base_rate == pytest.approx(whole.base_rate, rel=1e-12)
-    assert propose(whole, seed=0).assessment.verdict == "helps"
+    assert propose(whole, seed=0).fitted.assessment.verdict == "helps"
 
 
 def test_the_section_says_the_verdict_and_the_chart_shows_the_map():

@@ -10,7 +10,8 @@ from calibrant.evaluation.repair_preview import propose
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.report import charts
 from calibrant.report.charts.canvas import chart_target, image_of, without_text
-from calibrant.report.charts.reliability import HALF_WIDTH, Axis, steps
+from calibrant.report.charts.evidence import HALF_WIDTH
+from calibrant.report.charts.reliability import Axis, steps
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +165,7 @@ def test_the_base_rate_as_prediction_is_drawn_as_a_dot(y, p):
 def test_a_curve_that_is_one_point_is_drawn_as_a_dot(one_prediction):
     proposal = propose(one_prediction, seed=1)
     compared = charts.comparison({"first": one_prediction, "second": cb.Forecasts([0, 1], [0.2, 0.9])})
-    drawn = (charts.reliability_diagram(one_prediction), charts.recalibration_map(proposal), compared)
+    drawn = (charts.reliability_diagram(one_prediction), charts.recalibration_map(*proposal), compared)
     for chart, dots in zip(drawn, (1, 3, 1), strict=True):
         marks = [layer["mark"] for layer in chart.to_dict()["layer"]]
         assert sum(mark["type"] == "point" for mark in marks) == dots, chart.title.text

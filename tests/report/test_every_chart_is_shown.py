@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.page import sections, specifications
 from calibrant.evaluation.repair_preview import group_differences, propose
 from calibrant.report import charts
 from calibrant.report.charts.canvas import drawing
-from calibrant.report.sections import sections
 
 WITHOUT_A_SECTION = {"reliability": "in the overview, above all sections"}
 
@@ -26,14 +26,14 @@ def page():
     evaluation = cb.evaluate(rng.random(600) < p**1.5, p, groups=groups, seed=1)
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
     differences = group_differences(evaluation)
-    keys = set(charts.charts(evaluation, proposal, differences))
+    keys = set(evaluation.charts)
     shown = sections(evaluation, proposal, differences=differences)
     return keys, {key for one in shown for key in one.figures}
 
 
 def keys_in_the_source():
     """Return every key that there can be, also those for which these data have nothing to draw."""
-    tree = ast.parse(inspect.getsource(charts.specifications))
+    tree = ast.parse(inspect.getsource(specifications))
     named = {key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
     stored = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
     return named | {node.slice.value for node in stored if isinstance(node.slice, ast.Constant)}
@@ -43,8 +43,8 @@ def test_every_chart_is_in_a_section(page):
     keys, shown = page
     lost = sorted((keys | keys_in_the_source()) - shown - set(WITHOUT_A_SECTION))
     assert not lost, (
-        f"{lost} of specifications() in report/charts/all.py stand in no section: name each among the "
-        "figures of a section in report/sections.py, or in WITHOUT_A_SECTION of this file with the reason"
+        f"{lost} of specifications() in evaluation/page.py are in no section: name each among the "
+        "figures of a section in evaluation/page.py, or in WITHOUT_A_SECTION of this file with the reason"
     )
 
 
@@ -58,5 +58,5 @@ def test_every_chart_can_be_drawn_in_a_notebook():
 
 def test_every_figure_of_a_section_is_drawn(page):
     keys, shown = page
-    assert shown <= keys, f"{sorted(shown - keys)}: add a line to specifications() in report/charts/all.py"
+    assert shown <= keys, f"{sorted(shown - keys)}: add a line to specifications() in evaluation/page.py"
     assert keys == keys_in_the_source(), "the evaluation of this file must have data for every chart"

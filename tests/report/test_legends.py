@@ -1,4 +1,4 @@
-"""Every entry of every legend has a symbol that people can see, in every chart that the house draws."""
+"""Every entry of every legend has a symbol that people can see, in every chart of the package."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.repair_preview import propose
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
-from calibrant.report.charts import charts as charts_of
 from calibrant.report.charts.canvas import image_of
 
 UNSEEN = (None, "none", "transparent", "0")
@@ -19,7 +17,7 @@ UNSEEN = (None, "none", "transparent", "0")
 
 def of_the_page(rng, y, p):
     evaluation = cb.evaluate(y, p, groups={"area": rng.choice(["north", "south"], len(y))}, seed=1)
-    return list(charts_of(evaluation, propose(evaluation.forecasts, seed=1)).values())
+    return list(evaluation.charts.values())
 
 
 def of_two_models(rng, y, p):

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.page import specifications
 from calibrant.evaluation.repair_preview import group_differences, propose
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
-from calibrant.report.charts import specifications
 from calibrant.report.charts.canvas import Charts, as_altair, drawing
 
 RNG = np.random.default_rng(4)
@@ -53,13 +53,17 @@ def of_a_distinguisher():
     return {"carriers": charts.carriers.spec(given), "giveaways": charts.giveaways.spec(given)}
 
 
-def without_additions(told):
+def without_additions(reported):
     """Take out what Altair adds: its version, unused sizes of its theme, and data above the only layer."""
-    del told["$schema"], told["config"]["view"]["continuousWidth"], told["config"]["view"]["continuousHeight"]
-    if "data" in told:
-        told["layer"] = [{"data": told["data"], **layer} for layer in told["layer"]]
-        del told["data"]
-    return told
+    del (
+        reported["$schema"],
+        reported["config"]["view"]["continuousWidth"],
+        reported["config"]["view"]["continuousHeight"],
+    )
+    if "data" in reported:
+        reported["layer"] = [{"data": reported["data"], **layer} for layer in reported["layer"]]
+        del reported["data"]
+    return reported
 
 
 @pytest.mark.parametrize("family", [of_the_page, of_models, of_streams, of_a_distinguisher])
@@ -69,7 +73,7 @@ def test_altair_finds_every_specification_valid_and_says_the_same(family):
         assert without_additions(as_altair(spec).to_dict(validate=True)) == spec, name
 
 
-ODD = 'a\n"b\\u \u2028'  # ends a string in a program, or is no string in one
+ODD = 'a\n"b\\u \u2028'  # would end a JavaScript string, or is not valid in one
 
 
 def with_odd_names():

@@ -19,7 +19,7 @@ from calibrant.cli.rows import (
     sketch_if_needed,
     stored_sketch,
 )
-from calibrant.evaluation.findings import PAGE_WIDTH
+from calibrant.evaluation.tables import PAGE_WIDTH
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import at_floor, dropped_note, format_pvalue, format_value, pluralize
 from calibrant.groups import audit as audits

@@ -10,7 +10,7 @@ from calibrant.cli.output import print_note
 from calibrant.demo import demonstration
 from calibrant.errors import MissingDependencyError
 from calibrant.files import atomic_write, check_target
-from calibrant.report.evaluate import evaluate
+from calibrant.evaluation.evaluate import evaluate
 
 
 @click.command(epilog=examples("calibrant demo --csv loans.csv"))

@@ -32,8 +32,18 @@ from calibrant.cli.rows import (
     sketch_if_needed,
 )
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.findings import PAGE_WIDTH, measure_values, more_groups, notes
-from calibrant.evaluation.tables import first_rows, first_table, leading_groups, measure_table
+from calibrant.evaluation.evaluate import Evaluation
+from calibrant.evaluation.evaluate import evaluate as evaluate_rows
+from calibrant.evaluation.tables import (
+    PAGE_WIDTH,
+    first_rows,
+    first_table,
+    leading_groups,
+    measure_table,
+    measure_values,
+    more_groups,
+    notes,
+)
 from calibrant.evaluation.verdict import Verdict
 from calibrant.files import check_target
 from calibrant.formatting import format_value
@@ -42,8 +52,6 @@ from calibrant.inference.testing import CLASSIC
 from calibrant.io.read import FileNames
 from calibrant.logs.evaluation import LogEvaluation
 from calibrant.records import Missing
-from calibrant.report import evaluate as report
-from calibrant.report.evaluate import Evaluation
 from calibrant.sketch.sketch import Sketch
 
 
@@ -68,7 +76,7 @@ from calibrant.sketch.sketch import Sketch
 @click.option("--subtitle", help="Line below the title of the report.")
 @charts_out
 @opt.option_of(
-    report.evaluate, "--draws", help="Simulated data sets for p-values, and resamples for intervals."
+    evaluate_rows, "--draws", help="Simulated data sets for p-values, and resamples for intervals."
 )
 @opt.seed
 @opt.as_json
@@ -97,10 +105,10 @@ def evaluate(
         if sketch is not None:
             if point:
                 raise InvalidInputError(sentence("--id", "needs the records", "got a sketch of them"))
-            evaluation = report.evaluate(sketch, groups=chosen_groups(sketch, groups), **options)
+            evaluation = evaluate_rows(sketch, groups=chosen_groups(sketch, groups), **options)
         else:
             data = read_rows(file, **columns, groups=groups, point=point)  # type: ignore[arg-type]
-            evaluation = report.evaluate(data.forecasts, groups=data.groups, ids=data.ids, **options)
+            evaluation = evaluate_rows(data.forecasts, groups=data.groups, ids=data.ids, **options)
             recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": kept("pos_label")}
             recorded |= {"scale": list(kept("scale"))} if kept("scale") else {}
             evaluation = replace(evaluation, columns=recorded)
@@ -145,7 +153,7 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
     show_sheet(table(evaluation.rows, evaluation.confidence))
     if evaluation.audit is not None:
         show_sheet(group_table(leading_groups(evaluation.audit)), blank=False)
-        print_result(f"{more_groups(evaluation)}\n")
+        print_result(f"{more_groups(evaluation.audit)}\n")
     if log is not None and log.answers is not None:
         print_result(textwrap.fill(str(log.answers), PAGE_WIDTH))
         if log.answers.thresholds:

@@ -10,7 +10,7 @@ from calibrant.cli.options import as_json, column_option, examples, grouped, row
 from calibrant.cli.output import print_result, show_json
 from calibrant.cli.rows import listed
 from calibrant.io.read import FileNames
-from calibrant.report.verify import verify as recompute
+from calibrant.evaluation.verify import verify as recompute
 
 DIFFERS = 1
 

@@ -1,1 +1,1 @@
-"""The numbers, tests and verdict of one evaluation; drawing them is in `report`."""
+"""evaluate: the numbers, tests, verdict and page of one evaluation; the gate; and verify."""

@@ -28,17 +28,16 @@ from calibrant.metrics.decisions.worst_case import (
     worst_task_of,
 )
 from calibrant.metrics.registry import Measure
-from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.assess_groups import GroupAssessment
 from calibrant.recalibration.methods.table import find_method
 from calibrant.recalibration.recalibrate import AUTO, fit_sample
-from calibrant.recalibration.result import MapBand, Recalibration
+from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.samples import RowSample, Sample, counted_cells, rows_of, sample_of
 from calibrant.records import ValidRows, check_records
 from calibrant.results import Array
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.findings import Findings
+    from calibrant.evaluation.evaluate import Evaluation
     from calibrant.fits.levels import Levels
     from calibrant.groups.group_comparison import GroupComparison
     from calibrant.records import Records
@@ -49,7 +48,6 @@ FEWEST = 50  # records; below that a fold says nothing
 MANY_LEVELS = 2**20  # from which neighboring predictions are merged first,
 MAX_PREVIEW_CELLS = 2**16  # cells of about 1e-5, far below the noise
 MAX_PROPOSAL_CELLS = 256
-POINTS = 101  # at which the map is drawn
 CANDIDATES = ("platt", "centered-isotonic")  # two numbers, or any increasing shape: quick to refit
 COST_DRAWS = 19
 MAX_COST_CELLS = 256  # a mean over so few draws needs no more
@@ -132,17 +130,10 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> Iterator[
             yield PreviewedChange(about.name, *means)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Proposal:
-    """A recalibration, its assessment, and what to draw of it.
-
-    `before` and `after` hold the same held-out records under the predictions and under the recalibrated ones.
-    """
+class Proposal(NamedTuple):
+    """A recalibration, and its held-out records under the predictions and under the recalibrated ones."""
 
     fitted: Recalibration
-    assessment: Assessment
-    places: Array
-    band: MapBand
     before: Forecasts
     after: Forecasts
 
@@ -156,12 +147,9 @@ def propose(forecasts: Forecasts, *, seed: int) -> Proposal | str:
         fitted = fit_sample(coarse_sample(forecasts), AUTO, {"candidates": CANDIDATES}, seed=seed)
     except CalibrantError as reason:
         return str(reason)
-    crossed, assessment = fitted.folds, fitted.assessment
-    if isinstance(crossed, str) or assessment is None:
+    if isinstance(fitted.folds, str) or fitted.assessment is None:
         return fitted.why_not_assessed
-    places = np.linspace(fitted.fit.low, fitted.fit.high, POINTS)
-    before, after = (_joined(side) for side in zip(*crossed.pairs, strict=True))
-    return Proposal(fitted, assessment, places, fitted.band(places), before, after)
+    return Proposal(fitted, *(_joined(side) for side in zip(*fitted.folds.pairs, strict=True)))
 
 
 def _joined(folds: Sequence[Levels]) -> Forecasts:
@@ -208,37 +196,37 @@ class GroupRepair:
     columns: tuple[str, ...]  # of groups
 
 
-def group_repair(findings: Findings) -> GroupRepair | str | None:
+def group_repair(evaluation: Evaluation) -> GroupRepair | str | None:
     """Try a repair by the groups of an evaluation; the reason as text where it cannot be, None without."""
-    if findings.audit is None:
+    if evaluation.audit is None:
         return None
-    if findings.groups is None or findings.forecasts.cells is not None:
+    if evaluation.groups is None or evaluation.forecasts.cells is not None:
         return "the rows behind these forecasts are not known any more"
-    if not findings.forecasts.binary:
+    if not evaluation.forecasts.binary:
         return "outcomes are fractions, and audits by group need 0 or 1"
     try:
-        sample = _sample(findings)
+        sample = _sample(evaluation)
         covariates = sample.covariates or {}
         values = sum(len(np.unique(column.astype(str))) for column in covariates.values())
         if values > MOST_VALUES:
             return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
-        fitted = fit_sample(sample, find_method(METHOD), {}, seed=findings.seed)
+        fitted = fit_sample(sample, find_method(METHOD), {}, seed=evaluation.seed)
         result = fitted.assessment
         if result is None or result.for_whom is None:
             return fitted.why_not_assessed
-        return GroupRepair(result.for_whom, sample.n, len(findings.forecasts.records), tuple(covariates))
+        return GroupRepair(result.for_whom, sample.n, len(evaluation.forecasts.records), tuple(covariates))
     except CalibrantError as reason:
         return str(reason)
 
 
-def _sample(findings: Findings) -> RowSample:
+def _sample(evaluation: Evaluation) -> RowSample:
     """Return the records with the columns of groups; a random part of them where they are many."""
-    records: Records = findings.forecasts.records
-    columns = columns_of(findings.groups, records.length, "groups")
+    records: Records = evaluation.forecasts.records
+    columns = columns_of(evaluation.groups, records.length, "groups")
     if len(records) > MOST_RECORDS:
-        coded = code_columns(findings.groups, records.length, "groups")
+        coded = code_columns(evaluation.groups, records.length, "groups")
         records = records.break_ties([column.codes for column in coded])  # so that row order does not matter
-        drawn = np.random.default_rng(findings.seed).choice(len(records), SAMPLED, replace=False)
+        drawn = np.random.default_rng(evaluation.seed).choice(len(records), SAMPLED, replace=False)
         records = records.take(np.sort(drawn).astype(np.int32))
     return rows_of(
         records.outcome,
@@ -249,21 +237,21 @@ def _sample(findings: Findings) -> RowSample:
     )
 
 
-def group_differences(findings: Findings) -> tuple[GroupComparison, ...]:
+def group_differences(evaluation: Evaluation) -> tuple[GroupComparison, ...]:
     """Compare the values of every column of groups that has 2 to 30 of them; masks are not compared."""
-    if findings.groups is None or findings.audit is None or findings.forecasts.cells is not None:
+    if evaluation.groups is None or evaluation.audit is None or evaluation.forecasts.cells is not None:
         return ()
-    records: Records = findings.forecasts.records
-    if as_masks(findings.groups, records.length, records.labels) is not None:
+    records: Records = evaluation.forecasts.records
+    if as_masks(evaluation.groups, records.length, records.labels) is not None:
         return ()
-    coded = code_columns(findings.groups, records.length, "groups", labels=records.labels)
+    coded = code_columns(evaluation.groups, records.length, "groups", labels=records.labels)
     columns = [column.drop_unused_labels(records.rows).take(records.rows) for column in coded]
     weight = records.weight if records.weighted else None
     checked = ValidRows(
         records.outcome, records.prediction, weight, records.largest, None, len(records), records.dropped
     )
-    options: dict[str, Any] = {"max_permuted": MAX_PERMUTED, "clusters": findings.forecasts.clusters}
-    how = findings.confidence or 0.95, MOST_DRAWS, findings.seed
+    options: dict[str, Any] = {"max_permuted": MAX_PERMUTED, "clusters": evaluation.forecasts.clusters}
+    how = evaluation.confidence or 0.95, MOST_DRAWS, evaluation.seed
     return tuple(
         compare_column(column, checked, not column.nominal, *how, **options)
         for column in columns

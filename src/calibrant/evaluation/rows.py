@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -84,6 +84,22 @@ class ResultRow:
     @property
     def value(self) -> float | None:
         return None if self.measurement is None else self.measurement.value
+
+    def to_dict(self) -> dict[str, Any]:
+        about, taken = self.about, self.measurement
+        tested = ("pvalue", "log_pvalue", "pvalue_is_bound", "pvalue_method", "interval_method")
+        return {
+            "name": about.name,
+            **{name: getattr(taken, name, None) for name in ("value", "lower", "upper", "exact")},
+            "by_chance": self.chance,
+            **{name: getattr(self, name) for name in (*tested, "approximate", "low", "high")},
+            "meaning": about.meaning,
+            "note": self.note,
+            "citation": about.citation,
+            "options": dict(taken.options if taken else about.options),
+            "details": taken.to_dict()["details"] if taken else {},
+            "without_certain": None if self.inner is None else asdict(self.inner),
+        }
 
     def noted(self, note: str) -> ResultRow:
         return replace(self, note="; ".join(text for text in (self.note, note) if text))

@@ -1,26 +1,33 @@
-"""The tables of an evaluation, and what its charts draw: bands of calibrated curves, thinned curves."""
+"""What an evaluation shows: facts about the data, tables of measures and groups, and notes below them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.evaluation.rows import ResultRow, select_measures
+from calibrant.evaluation.verdict import disagreement_note
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import confidence_text, format_pvalue, format_value, limits_text
-from calibrant.inference.bootstrap import coarse
-from calibrant.metrics.scores import isotonic_curve
-from calibrant.results import Array, Table, TableCell, number_cell, sort_key, text_cell
+from calibrant.formatting import (
+    confidence_text,
+    format_mean,
+    format_pvalue,
+    format_value,
+    limits_text,
+    pluralize,
+)
+from calibrant.inference.null import cluster_summary, has_equal_weights, is_clustered
+from calibrant.results import Table, TableCell, number_cell, sort_key, text_cell
 
 if TYPE_CHECKING:
+    from calibrant.evaluation.evaluate import Evaluation
     from calibrant.groups.audit_result import Audit, Group
 
-
-GROUPS_SHOWN = 50  # lines of the table of groups on a page
+PAGE_WIDTH = 100  # characters
 WHOLE = "in-the-large"  # mean outcome minus mean prediction of all records
 MAX_GROUPS_IN_TEXT = 6
 FIRST = {"ece": "ECE", "binned": "ECE", "smooth": "smooth", "brier": "Brier", "slope": "slope"}
@@ -31,10 +38,90 @@ FOOTNOTES = {
     "slope": "1 if calibrated, below 1 overconfident",
 }
 SQUARED = ("atb", "ubse", "kernel-squared")  # shown as roots, so that they compare with the others
-POINTS = 400  # a curve on the page has about as many points as a screen can show
-BAND_DRAWS = 200
-BAND_LEVEL = 0.95
-MAX_BAND_CELLS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Counts and means of the forecasts; `tied` records share their prediction with another record.
+
+    `effective_records` is the number of equally weighted records of the same noise, 1 / sum w^2.
+    `resolution` is the widest cell of a sketch, 0 for exact data. `fractional` counts outcomes other than 0
+    and 1, None where there are such outcomes and their number is unknown (a sketch). `clusters` says how
+    much rows that belong together tell.
+
+    >>> str(Facts.of(Forecasts([0, 1, 1], [0.2, 0.7, 0.7])))
+    '3 records, 2 distinct predictions (2 records tied); mean prediction 0.5333, mean outcome 0.6667'
+    """
+
+    records: int
+    levels: int
+    tied: int
+    dropped: int
+    base_rate: float
+    mean_prediction: float
+    lowest: float
+    highest: float
+    weighted: bool
+    effective_records: float
+    binary: bool
+    resolution: float
+    fractional: int | None = 0
+    clusters: str = ""
+
+    @classmethod
+    def of(cls, forecasts: Forecasts) -> Facts:
+        fractional, outcomes = 0 if forecasts.binary else None, forecasts.record_outcomes
+        if not forecasts.binary and outcomes is not None:
+            fractional = int(np.count_nonzero((outcomes > 0) & (outcomes < 1)))
+        return cls(
+            records=forecasts.n,
+            levels=forecasts.levels,
+            tied=int(forecasts.counts[forecasts.counts > 1].sum()),
+            dropped=forecasts.dropped,
+            base_rate=forecasts.base_rate,
+            mean_prediction=forecasts.mean_prediction,
+            lowest=float(forecasts.values[0]),
+            highest=float(forecasts.values[-1]),
+            weighted=not has_equal_weights(forecasts),
+            effective_records=float(1.0 / forecasts.squared_weights.sum()),
+            binary=forecasts.binary,
+            resolution=0.0 if forecasts.cells is None else float(forecasts.extents.max()),
+            fractional=fractional,
+            clusters=str(cluster_summary(forecasts)) if is_clustered(forecasts) else "",
+        )
+
+    def __str__(self) -> str:
+        text = f"{pluralize(self.records, 'record')}, "
+        if self.resolution:
+            text += f"{pluralize(self.levels, 'cell')} of a sketch"
+        else:
+            text += pluralize(self.levels, "distinct prediction")
+            text += f" ({pluralize(self.tied, 'record')} tied)" if self.tied else ""
+        mean, rate = format_mean(self.mean_prediction), format_mean(self.base_rate)
+        text += f"; mean prediction {mean}, mean outcome {rate}"
+        if self.weighted:
+            text += f"; weighted, worth {self.effective_records:,.0f} equal records"
+        if self.dropped:
+            missing = "" if self.resolution else " with missing values"  # a sketch may leave out others too
+            text += f"; {pluralize(self.dropped, 'row')}{missing} left out"
+        if self.resolution:
+            text += f"; predictions up to {format_value(self.resolution, 2)} apart share a cell"
+        return ". ".join(filter(None, (text, self._fractions(), self.clusters.rstrip("."))))
+
+    def _fractions(self) -> str:
+        """Say what fractional outcomes cost and what to do about them; nothing where there are none."""
+        if self.binary:
+            return ""
+        who, lost = "Outcomes are fractions", "there are no p-values"
+        todo = "measure the rows themselves, or sketch outcomes of 0 and 1"
+        if self.fractional is not None:
+            are = "is a fraction" if self.fractional == 1 else "are fractions"
+            lost = "most p-values are missing"
+            who = f"{self.fractional:,} of {pluralize(self.records, 'outcome')} {are}"
+            todo = "tests that need no simulation (kuiper, in-the-large) still have theirs"
+            if self.fractional <= 0.05 * self.records:
+                todo = "leave these rows out (ties, say) to have every p-value"
+        return f"{who}, so that calibrated outcomes cannot be simulated and {lost}: {todo}"
 
 
 def first_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
@@ -94,6 +181,13 @@ def _written(value: float | None) -> str:
     return "<0.0000001" if "e-" in text else text
 
 
+def measure_values(rows: Sequence[ResultRow]) -> list[dict[str, Any]]:
+    """Return the measures as plain values, one row each, for a table that programs read."""
+    names = ("value", "by_chance", "pvalue", "pvalue_is_bound", "low", "high", "meaning", "note")
+    known = [(row.about, row.to_dict()) for row in rows]
+    return [{"measure": about.words, "key": about.name, **{n: row[n] for n in names}} for about, row in known]
+
+
 def footnotes(rows: Sequence[ResultRow]) -> list[str]:
     """Return what the rows of the first table mean, and what is special about them."""
     shown = first_rows(rows)
@@ -116,59 +210,25 @@ def leading_groups(audit: Audit, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
     return plain[: max(top // 2 + 1, min(shown, top))]
 
 
-class Band(NamedTuple):
-    """Pointwise limits of a curve at `x`."""
-
-    x: Array
-    lower: Array
-    upper: Array
-
-
-def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
-    """Draw outcomes from the predictions, fit the isotonic curve to each draw, and take 95% limits.
-
-    Consistency band of Dimitriadis, Gneiting & Jordan (2021), section 3. It is drawn around the diagonal:
-    a fitted curve inside it is what chance alone would give. Many levels are merged into cells first, and
-    a cell of weighted records is drawn as the binomial of the same mean and variance.
-    """
-    cells = coarse(forecasts, MAX_BAND_CELLS)
-    rng = np.random.default_rng(seed)
-    with np.errstate(divide="ignore", invalid="ignore"):  # squares of the smallest weights are 0
-        alike = np.nan_to_num(cells.weights**2 / cells.squared_weights, nan=1.0)
-    size = np.rint(np.clip(alike, 1, cells.counts)).astype(np.int64)
-    x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, cells.levels), cells.values))
-    fits = np.empty((BAND_DRAWS, len(x)))
-    sums: dict[str, Any] = {"squared_weights": cells.squared_weights, "counts": cells.counts}
-    for row in fits:
-        outcomes = cells.weights * rng.binomial(size, cells.values) / size
-        drawn = Forecasts.from_levels(
-            cells.values, cells.weights, outcomes, **sums, total_weight=cells.total_weight
-        )
-        row[:] = np.interp(x, cells.values, isotonic_curve(drawn))
-    tail = (1 - BAND_LEVEL) / 2
-    return Band(x, *np.quantile(fits, [tail, 1 - tail], axis=0))
+def more_groups(audit: Audit) -> str:
+    """Say how many groups were tested beyond those that the table shows, and how they are ranked."""
+    left = len(audit.groups) - len(leading_groups(audit))
+    if left > 0:
+        return f"... {pluralize(left, 'more group')}, p adjusted for all"
+    return "p is adjusted for all groups"
 
 
-def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
-    """Return which points of a curve to draw: both ends, and the lowest and highest of every stretch.
-
-    Extremes are kept because they are what the eye and the measures look for.
-
-    >>> points_to_draw(np.array([0.0, 3.0, 1.0, -2.0, 0.5, 0.0]), points=4).tolist()
-    [0, 1, 3, 5]
-    """
-    if len(height) <= points:
-        return np.arange(len(height))
-    edges = np.linspace(0, len(height), max(2, points // 2), dtype=np.int64)[:-1]
-    kept = {0, len(height) - 1}
-    for start, stop in zip(edges, np.append(edges[1:], len(height)), strict=True):
-        piece = height[start:stop]
-        kept.update((int(start + np.argmin(piece)), int(start + np.argmax(piece))))
-    return np.array(sorted(kept), dtype=np.intp)
+def notes(found: Evaluation) -> list[str]:
+    """Return what is printed below the tables: meanings, contradictions, data and test."""
+    odd = disagreement_note(found.verdict, found.rows)
+    return [note for note in (*footnotes(found.rows), odd, *details(found)) if note]
 
 
-def density(values: Array, weights: Array, low: float, high: float, bins: int = 50) -> tuple[Array, Array]:
-    """Return the edges of equal bins over [low, high] and the share of the weight in each."""
-    edges = np.linspace(low, high, bins + 1)
-    place = np.clip(((values - low) / (high - low) * bins).astype(np.int64), 0, bins - 1)
-    return edges, np.bincount(place, weights=weights, minlength=bins).astype(np.float64)
+def details(found: Evaluation) -> list[str]:
+    """Return what the numbers are based on: the data, and the test behind the verdict."""
+    tested, how = found.verdict, f"{pluralize(found.draws, 'draw')}, seed {found.seed}"
+    if tested.pvalue is not None:
+        pvalue = format_pvalue(tested.pvalue, tested.pvalue_is_bound)
+        shown = f"{pvalue[0]} {pvalue[1:]}" if pvalue[0] in "<≤" else f"= {pvalue}"
+        how = f"Omnibus test of calibration: p {shown} ({how})"
+    return [f"{found.facts}.", f"{how[0].upper()}{how[1:]}."]

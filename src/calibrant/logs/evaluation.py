@@ -17,7 +17,7 @@ from calibrant.logs.answer import Options
 from calibrant.logs.rows import LogRows, LogSummary, LogWarning
 from calibrant.records import Missing
 from calibrant.report.answers import Answers
-from calibrant.report.evaluate import Evaluation, evaluate
+from calibrant.evaluation.evaluate import Evaluation, evaluate
 from calibrant.results import html_paragraphs
 
 
@@ -65,7 +65,7 @@ class LogEvaluation:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.report.page import page
+        from calibrant.evaluation.page import page
 
         check_target(path)
         return atomic_write(path, page(self.evaluation, answers=self.answers, facts=self.log.sentences()))

@@ -1,1 +1,1 @@
-"""What people see: evaluations, charts and the report page."""
+"""What people see: charts, and self-contained HTML pages."""

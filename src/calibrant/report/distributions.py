@@ -14,7 +14,6 @@ from calibrant.distributions.quantiles import QuantileTable, build_quantile_tabl
 from calibrant.distributions.thresholds import ThresholdTable, build_threshold_table
 from calibrant.distributions.uniformity import Pit, pit
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.tables import GROUPS_SHOWN
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import dropped_note, format_value, percent, pluralize
 from calibrant.groups.audit import audit
@@ -137,7 +136,7 @@ class DistributionEvaluation(Result):
 
 def _sections(found: DistributionEvaluation) -> list[Any]:
     """Return what is folded below the histogram."""
-    from calibrant.report.sections import Section
+    from calibrant.report.page import GROUPS_SHOWN, Section
 
     score = "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
     where = "Where do outcomes fall in their forecasts?"

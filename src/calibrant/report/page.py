@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calibrant.errors import MissingDependencyError, UnwritableFileError, sentence
-from calibrant.evaluation.findings import facts_sentence
-from calibrant.evaluation.repair_preview import GroupRepair, group_differences, group_repair, propose
-from calibrant.evaluation.tables import first_table, footnotes, leading_groups
 from calibrant.files import atomic_write
-from calibrant.groups.audit_result import group_table
-from calibrant.report.charts import specifications
 from calibrant.report.charts.canvas import DARK, LIGHT, Spec, variables, with_variables
 from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
-from calibrant.report.sections import Section, repair_sentence, sections
 from calibrant.results import Table, json_ready
-
-if TYPE_CHECKING:
-    from calibrant.evaluation.findings import Findings
-    from calibrant.report.answers import Answers
 
 
 @cache
@@ -60,14 +50,7 @@ def library() -> str:
 
 
 MAX_SMALL_HEIGHT = 130  # pixels of a chart below the first screen
-TONES = {
-    "calibrated": "good",
-    "miscalibrated": "bad",
-    "groups": "bad",
-    "too little data": "unknown",
-    "untested": "unknown",
-}
-RAW = "Verdict, measures, distances and groups, as JSON."
+GROUPS_SHOWN = 50  # lines of a table of groups
 _TEMPLATE = Path(__file__).parent / "template"
 
 
@@ -99,43 +82,18 @@ class Overview:
     notes: tuple[str, ...] = ()
 
 
-def page(evaluation: Findings, answers: Answers | None = None, facts: Sequence[str] = ()) -> str:
-    """Return the report as HTML; the same evaluation gives the same bytes.
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One question of the report; everything in it is text, never markup."""
 
-    `answers` adds sections about when to abstain, and `facts` say where the data come from.
-    """
-    proposal = propose(evaluation.forecasts, seed=evaluation.seed)
-    differences, repaired = group_differences(evaluation), group_repair(evaluation)
-    said = evaluation.verdict
-    after = repair_sentence(repaired) if said.whom and isinstance(repaired, GroupRepair) else ""
-    return rendered(
-        title=evaluation.title,
-        subtitle=evaluation.subtitle,
-        verdict=PageVerdict(said.what, said.whom, f"{said.next_step} {after}".rstrip()),
-        tone=TONES[said.status],
-        facts=". ".join(text.rstrip(".") for text in (facts_sentence(evaluation.facts), *facts)),
-        overview=_overview(evaluation),
-        parts=[
-            *(answers.sections() if answers else ()),
-            *sections(evaluation, proposal, repaired, differences),
-        ],
-        drawn={
-            **(answers.specifications(evaluation.forecasts) if answers else {}),
-            **specifications(evaluation, proposal, differences),
-        },
-        numbers={**evaluation.to_dict(), **({"answers": answers.to_dict()} if answers else {})},
-        raw=RAW,
-    )
-
-
-def _overview(evaluation: Findings) -> Overview:
-    """Return the reliability diagram, the small table and the leading groups."""
-    tables = [("", first_table(evaluation.rows, evaluation.confidence))]
-    notes = tuple(footnotes(evaluation.rows)[:1])
-    if evaluation.audit is not None:
-        leading = leading_groups(evaluation.audit)
-        tables.append(("For whom?", group_table(leading).without("95% interval")))
-    return Overview(("reliability",), tuple(tables), notes)
+    id: str
+    title: str
+    texts: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    sheets: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    folded: bool = False
+    half: bool = False  # of the width of a desktop
 
 
 def rendered(

@@ -20,8 +20,7 @@ from calibrant.report.charts.online import (
     expert_weights,
     gain_over_time,
 )
-from calibrant.report.page import PageVerdict, rendered
-from calibrant.report.sections import Section
+from calibrant.report.page import PageVerdict, Section, rendered
 from calibrant.results import Array, Table, number_cell, text_cell
 
 MOST = 500  # groups in the table

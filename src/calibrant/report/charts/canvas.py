@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Generic, ParamSpec
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
 from calibrant.results import Array
@@ -119,6 +120,7 @@ def variables(colors: Mapping[str, str]) -> str:
 WIDTH, HEIGHT = 560, 330
 NEAR = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
 ONE_POINT = 1e-9  # numbers that lie this close together are shown as one
+POINTS = 400  # a curve on the page has about as many points as a screen can show
 DIGITS = 6  # of numbers: what a picture can show, so that the bytes stay few
 
 
@@ -215,6 +217,28 @@ def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
     margin = pad * reach if reach > ONE_POINT else 0.05
     start, stop = max(0.0, low - margin), min(1.0, high + margin)
     return 0.0 if start < NEAR * reach else start, 1.0 if 1 - stop < NEAR * reach else stop
+
+
+def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
+    """Return which points of a curve to draw: both ends, and the lowest and highest of every stretch.
+
+    Extremes are kept because they are what the eye and the measures look for.
+
+    >>> points_to_draw(np.array([0.0, 3.0, 1.0, -2.0, 0.5, 0.0]), points=4).tolist()
+    [0, 1, 3, 5]
+    """
+    if len(height) <= points:
+        return np.arange(len(height))
+    edges = np.linspace(0, len(height), max(2, points // 2), dtype=np.int64)[:-1]
+    kept = {0, len(height) - 1}
+    for start, stop in zip(edges, np.append(edges[1:], len(height)), strict=True):
+        piece = height[start:stop]
+        kept.update((int(start + np.argmin(piece)), int(start + np.argmax(piece))))
+    return np.array(sorted(kept), dtype=np.intp)
+
+
+def zero_line(canvas: Canvas, channel: str = "y") -> Layer:
+    return canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(**{channel: "zero:Q"})
 
 
 def hover(layer: Layer, points: int, across: str, labels: Mapping[str, str]) -> Layer:

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.tables import points_to_draw
 from calibrant.inference.dominance import Dominance
 from calibrant.inference.net_benefits import EVERYBODY, NOBODY, Benefit, NetBenefits
 from calibrant.metrics.decisions.worst_case import ThresholdLossCurve
-from calibrant.report.charts.canvas import LIGHT, Canvas, Layer, Spec, drawing, field, hover
+from calibrant.report.charts.canvas import (
+    LIGHT,
+    Canvas,
+    Layer,
+    Spec,
+    drawing,
+    field,
+    hover,
+    points_to_draw,
+    zero_line,
+)
 
 THRESHOLD_TITLE = "What trusting the predictions costs"
 THRESHOLD_CAPTION = (
@@ -35,7 +44,7 @@ def threshold_loss(curve: ThresholdLossCurve) -> Spec:
         y=field("loss:Q", title="loss per 1,000 decisions"),
     )
     layers = [
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        zero_line(canvas),
         peak.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
         base.mark("line", color=LIGHT["model"], strokeWidth=2),
         peak.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
@@ -137,7 +146,7 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
         mark = band.mark("area", color=LIGHT["band"], opacity=0.6)
         layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper"))
     layers += [
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        zero_line(canvas),
         base.mark("line", color=LIGHT["model"], strokeWidth=2),
         hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
     ]

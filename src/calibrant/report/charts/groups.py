@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.evaluation.tables import points_to_draw
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.rules import EVERYONE
-from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field
-from calibrant.report.charts.reliability import HALF_WIDTH, UP
+from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field, points_to_draw, zero_line
+from calibrant.report.charts.evidence import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Group
@@ -49,7 +48,7 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
         tooltip=tips,
     )
     layers = [
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q"),
+        zero_line(canvas, "x"),
         base.mark("rule", strokeWidth=2).encode(x=field("low:Q", title="observed − predicted"), x2="high"),
         base.mark("point", size=70, filled=True, opacity=1).encode(
             x="gap:Q", shape=field("finding:N", scale=shapes, legend={"direction": "vertical"})
@@ -119,7 +118,7 @@ def group_curves(audit: Audit) -> Spec:
     tips = [field("prediction:Q", format=".4f"), field("sum:Q", format="+.5f")]
     layers = [
         band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        zero_line(canvas),
         lines.mark("line", color=LIGHT["second"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
         lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
     ]
@@ -161,7 +160,7 @@ def groups_in_order(compared: GroupComparison) -> Spec:
     )
     up = field("low:Q", title="observed − predicted, points")
     layers = [
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        zero_line(canvas),
         base.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high"),
         base.mark("point", color=LIGHT["model"], filled=True, opacity=1, size=70).encode(y="difference:Q"),
     ]
@@ -207,7 +206,7 @@ def giveaways(given: Distinguisher) -> Spec:
         color=field("side:N", scale=shades, legend={"symbolType": "square"}),
         tooltip=tips,
     )  # fmt: skip
-    zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q")
+    zero = zero_line(canvas, "x")
     lines = max((label.count("\n") + 1 for label in labels), default=1)
     return canvas.finished(
         [bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=40 + (10 + 14 * lines) * len(rules)

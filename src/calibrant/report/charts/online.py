@@ -11,10 +11,9 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.online.base import Run
 from calibrant.online.calibrator import NAMES
 from calibrant.online.monitor import Monitor, Reading
-from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field, hover
+from calibrant.report.charts.canvas import LIGHT, POINTS, Canvas, Spec, drawing, field, hover, zero_line
 from calibrant.results import Array
 
-POINTS = 400
 COLORS = [LIGHT[name] for name in ("density", "model", "third", "second", "mark")]
 
 
@@ -56,7 +55,7 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
     canvas, at = Canvas(), moments(len(run))
     gains = np.cumsum((outcomes - raw) ** 2 - (outcomes - run.predictions) ** 2)
     data = canvas.on({"round": run.rounds[at], "gain": gains[at]})
-    zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q")
+    zero = zero_line(canvas)
     line = data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
         x=field("round:Q", title="outcomes learned"), y=field("gain:Q", title="total Brier score saved")
     )

@@ -1,8 +1,7 @@
-"""Charts of calibration: reliability diagrams, the map of a repair, cumulative differences, and chance."""
+"""Reliability diagrams of a model, of several models, and of the map of a repair."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.evaluation.repair_preview import Proposal
-from calibrant.evaluation.tables import POINTS, Band, consistency_band, density, points_to_draw
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import at_floor, format_value, pvalue_text
+from calibrant.inference.bootstrap import coarse
 from calibrant.metrics.convolved import smoothed_reliability
-from calibrant.metrics.lookup import measure
 from calibrant.metrics.scores import isotonic_curve
+from calibrant.recalibration.result import Recalibration
 from calibrant.report.charts.canvas import (
     LIGHT,
     ONE_POINT,
+    POINTS,
     Canvas,
     Layer,
     Spec,
     drawing,
     field,
     hover,
+    points_to_draw,
     window,
 )
 from calibrant.results import Array
@@ -46,6 +45,10 @@ ScaleName = Literal["auto", "linear", "logit"]
 MIN_LOGIT = 1e-6  # predictions nearer to 0 or 1 are drawn at the end of a logit axis
 ROOM = 3.0  # odds beyond the outermost predictions that a logit axis still shows, as a factor
 RARE = 0.1  # "auto" takes the logit scale where nine of ten predictions lie below this, or above 1 - this
+BAND_DRAWS = 200
+BAND_LEVEL = 0.95
+MAX_BAND_CELLS = 512
+MAP_POINTS = 101
 TICKS = (0.00001, 0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
@@ -99,6 +102,39 @@ class Line(NamedTuple):
     prediction: Array
     rate: Array
     faint: npt.NDArray[np.bool_]
+
+
+class Band(NamedTuple):
+    """Pointwise limits of a curve at `x`."""
+
+    x: Array
+    lower: Array
+    upper: Array
+
+
+def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
+    """Draw outcomes from the predictions, fit the isotonic curve to each draw, and take 95% limits.
+
+    Consistency band of Dimitriadis, Gneiting & Jordan (2021), section 3. It is drawn around the diagonal:
+    a fitted curve inside it is what chance alone would give. Many levels are merged into cells first, and
+    a cell of weighted records is drawn as the binomial of the same mean and variance.
+    """
+    cells = coarse(forecasts, MAX_BAND_CELLS)
+    rng = np.random.default_rng(seed)
+    with np.errstate(divide="ignore", invalid="ignore"):  # squares of the smallest weights are 0
+        alike = np.nan_to_num(cells.weights**2 / cells.squared_weights, nan=1.0)
+    size = np.rint(np.clip(alike, 1, cells.counts)).astype(np.int64)
+    x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, cells.levels), cells.values))
+    fits = np.empty((BAND_DRAWS, len(x)))
+    sums: dict[str, Any] = {"squared_weights": cells.squared_weights, "counts": cells.counts}
+    for row in fits:
+        outcomes = cells.weights * rng.binomial(size, cells.values) / size
+        drawn = Forecasts.from_levels(
+            cells.values, cells.weights, outcomes, **sums, total_weight=cells.total_weight
+        )
+        row[:] = np.interp(x, cells.values, isotonic_curve(drawn))
+    tail = (1 - BAND_LEVEL) / 2
+    return Band(x, *np.quantile(fits, [tail, 1 - tail], axis=0))
 
 
 @drawing
@@ -251,6 +287,13 @@ def _shades(name: str) -> Spec:
     return field("shade:N", scale=scale, legend=legend)
 
 
+def density(values: Array, weights: Array, low: float, high: float, bins: int = 50) -> tuple[Array, Array]:
+    """Return the edges of equal bins over [low, high] and the share of the weight in each."""
+    edges = np.linspace(low, high, bins + 1)
+    place = np.clip(((values - low) / (high - low) * bins).astype(np.int64), 0, bins - 1)
+    return edges, np.bincount(place, weights=weights, minlength=bins).astype(np.float64)
+
+
 def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame, axis: Axis, name: str) -> Layer:
     """Return the histogram of predictions, scaled to the lowest eighth of the picture."""
     across, (bottom, top) = frame
@@ -304,14 +347,14 @@ MAP_CAPTION = (
 
 
 @drawing
-def recalibration_map(proposal: Proposal) -> Spec:
+def recalibration_map(fitted: Recalibration, before: Forecasts, after: Forecasts) -> Spec:
     """Draw the chosen map with its band, and the isotonic curves of held-out records before and after."""
-    band, places = proposal.band, proposal.places
-    mapped = proposal.fitted.predict(places)
+    places = np.linspace(fitted.fit.low, fitted.fit.high, MAP_POINTS)
+    band, mapped = fitted.band(places), fitted.predict(places)
     lines = {
         MAP: Line(places, mapped, mapped < 0),  # nowhere faint
-        BEFORE: _reliability(proposal.before),
-        AFTER: _reliability(proposal.after),
+        BEFORE: _reliability(before),
+        AFTER: _reliability(after),
     }
     across = window(*(line.prediction for line in lines.values()))
     up = window(*(line.rate for line in lines.values()), band.lower, band.upper)
@@ -323,133 +366,3 @@ def recalibration_map(proposal: Proposal) -> Spec:
 
 def _reliability(forecasts: Forecasts) -> Line:
     return steps(forecasts, isotonic_curve(forecasts))
-
-
-CUMULATIVE_TITLE = "Cumulative differences"
-CUMULATIVE_CAPTION = (
-    "Where the curve climbs, predictions are too low; where it falls, too high. Calibrated predictions stay "
-    "in the gray band with probability 95%. The change across the marked stretch is the Kuiper error."
-)
-HALF_WIDTH = 2.241402728  # P(max |Brownian motion on [0, 1]| <= this) = 0.95
-ACROSS = "share of records, and prediction"
-UP = "sum of residuals / n"
-
-
-@drawing
-def cumulative_differences(forecasts: Forecasts) -> Spec:
-    """Draw the cumulative curve with the band of a calibrated forecaster and the worst interval marked."""
-    canvas = Canvas()
-    share = np.concatenate(([0.0], np.cumsum(forecasts.weights)))
-    at = points_to_draw(forecasts.curve)
-    level = np.maximum(at - 1, 0)
-    data = canvas.on({"share": share[at], "sum": forecasts.curve[at], "prediction": forecasts.values[level]})
-    x = field("share:Q", title=ACROSS, axis=_axis(forecasts, share), scale={"domain": [0, 1]})
-    layers = [
-        *_interval(canvas, forecasts, share),
-        *null_band(canvas, forecasts),
-        data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
-        hover(data, len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
-    ]
-    return canvas.finished(layers, CUMULATIVE_TITLE, CUMULATIVE_CAPTION, height=380)
-
-
-def null_band(canvas: Canvas, forecasts: Forecasts) -> list[Layer]:
-    """Return the band that holds the whole curve of a calibrated forecaster with probability 95%."""
-    high = HALF_WIDTH * float(np.sqrt(forecasts.null_variance))
-    band = canvas.on({"from": [0.0], "to": [1.0], "low": [-high], "high": [high]})
-    return [
-        band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
-    ]
-
-
-def _axis(forecasts: Forecasts, share: Array) -> Spec:
-    """Label each tick with the share of records and, under it, the prediction reached there."""
-    ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    level = np.searchsorted(share[1:], ticks).clip(0, forecasts.levels - 1)
-    names = [[f"{tick:.0%}", f"{forecasts.values[i]:.3g}"] for tick, i in zip(ticks, level, strict=True)]
-    return {"values": ticks, "labelExpr": f"{json.dumps(names)}[round(datum.value * 5)]"}
-
-
-def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Layer]:
-    result = measure(forecasts, "kuiper").details
-    if result["predictions"] == "none":
-        return []
-    start = int(np.searchsorted(forecasts.values, result["start"]))
-    stop = int(np.searchsorted(forecasts.values, result["stop"])) + 1
-    area = canvas.on({"from": [share[start]], "to": [share[stop]]})
-    edges = canvas.on({"edge": [share[start], share[stop]]})
-    return [
-        area.mark("rect", color=LIGHT["mark"], opacity=0.22).encode(x="from:Q", x2="to"),
-        edges.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="edge:Q"),
-    ]
-
-
-NULL_TITLE = "What chance alone gives"
-
-
-@drawing
-def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -> Spec:
-    """Draw the values of a measure on simulated calibrated outcomes, with the observed value marked."""
-    canvas = Canvas()
-    finite = draws[np.isfinite(draws)]
-    low, high = float(min(finite.min(), observed)), float(max(finite.max(), observed))
-    edges = np.linspace(low, high if high > low else low + 1e-9, 41)
-    counts, _ = np.histogram(finite, edges)
-    shown = counts > 0
-    bars = canvas.on({"from": edges[:-1][shown], "to": edges[1:][shown], "draws": counts[shown]})
-    mark = canvas.on({"observed": [observed], "label": [f"these data: {format_value(observed)}"]})
-    right = observed > (low + high) / 2
-    side = {"align": "right", "dx": -6} if right else {"align": "left", "dx": 6}
-    x = field("from:Q", title=f"{measure} error", scale={"zero": False})
-    y = field("draws:Q", title="simulated data sets")
-    tips = [field(f"{end}:Q", format=".4g") for end in ("from", "to")]
-    tips.append(field("draws:Q", title="data sets"))
-    layers = [
-        bars.mark("bar", color=LIGHT["density"]).encode(x=x, x2="to", y=y, y2={"datum": 0}, tooltip=tips),
-        mark.mark("rule", color=LIGHT["second"], strokeWidth=2.5).encode(x="observed:Q"),
-        mark.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
-            x="observed:Q", y={"value": 4}, text="label:N"
-        ),
-    ]
-    caption = (
-        f"The {measure} calibration error of {len(draws):,} data sets whose outcomes are drawn from these "
-        "predictions. Chance reaches the error of these data with probability "
-        f"{pvalue_text(pvalue, floor=at_floor(pvalue, len(draws)))}."
-    )
-    return canvas.finished(layers, NULL_TITLE, caption, height=240)
-
-
-WITNESS_TITLE = "Smooth witness"
-WITNESS_CAPTION = (
-    "The smooth calibration error averages outcome minus prediction with these weights, which change no "
-    "faster than the prediction."
-)
-BOTH_SIGNS = " Predictions tend to be too low where the weight is positive, too high where it is negative."
-ONE_SIGN = " All weights have one sign: predictions are too {} on balance."
-
-
-@drawing
-def smooth_witness(forecasts: Forecasts) -> Spec:
-    """Draw the witness of the smooth calibration error over the predictions."""
-    result = measure(forecasts, "smooth").witness
-    assert result is not None  # the smooth error always proves itself
-    at = points_to_draw(result.weights, 200)
-    shown = window(result.values)
-    canvas = Canvas(shown)
-    data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
-    across = {"domain": list(shown), "nice": False, "zero": False}
-    base = data.encode(
-        x=field("prediction:Q", title="prediction", scale=across),
-        y=field("weight:Q", title="weight", scale={"domain": [-1, 1]}),
-    )
-    dots = {"color": LIGHT["third"]} if len(at) < 25 else False
-    layers = [
-        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
-        base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=dots),
-        hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
-    ]
-    signs = ONE_SIGN.format("low" if result.weights.max() > 0 else "high")
-    if result.weights.min() < 0 < result.weights.max():
-        signs = BOTH_SIGNS
-    return canvas.finished(layers, WITNESS_TITLE, WITNESS_CAPTION + signs, height=240, wide=True)

@@ -1,46 +1,100 @@
-"""Sections of the report: which question each answers, and with which texts, charts and tables."""
+"""The report of an evaluation: which question each section answers, with which texts, charts and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
-from calibrant.evaluation.findings import details
-from calibrant.evaluation.repair_preview import cost_by_chance, why_absent
-from calibrant.evaluation.tables import GROUPS_SHOWN, leading_groups, measure_table
+from calibrant.evaluation.repair_preview import (
+    GroupRepair,
+    cost_by_chance,
+    group_differences,
+    group_repair,
+    propose,
+    why_absent,
+)
+from calibrant.evaluation.tables import details, first_table, footnotes, leading_groups, measure_table
 from calibrant.evaluation.verdict import disagreement_note
 from calibrant.formatting import format_points, format_pvalue, format_value, pluralize
 from calibrant.groups.audit_result import group_table
 from calibrant.groups.error_rates import TRADE_OFF, audited_error_rates
+from calibrant.report import charts
+from calibrant.report.charts.canvas import Spec
+from calibrant.report.page import GROUPS_SHOWN, Overview, PageVerdict, Section, rendered
 from calibrant.results import Table, number_cell, text_cell
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.findings import Findings
-    from calibrant.evaluation.repair_preview import GroupRepair, Proposal
+    from calibrant.evaluation.evaluate import Evaluation
+    from calibrant.evaluation.repair_preview import Proposal
     from calibrant.groups.group_comparison import GroupComparison
     from calibrant.recalibration.assess_groups import GroupChange, GroupSide
+    from calibrant.report.answers import Answers
 
+TONES = {"calibrated": "good", "miscalibrated": "bad", "groups": "bad"}  # else "unknown"
 MAX_ERROR_RATES = 10  # groups
 NEGLIGIBLE_LOSS = 5e-4  # per 1,000 decisions
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One question of the report; everything in it is text, never markup."""
+def page(evaluation: Evaluation, answers: Answers | None = None, facts: Sequence[str] = ()) -> str:
+    """Return the report as HTML; the same evaluation gives the same bytes.
 
-    id: str
-    title: str
-    texts: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
-    sheets: tuple[Table, ...] = ()
-    notes: tuple[str, ...] = ()
-    folded: bool = False
-    half: bool = False  # of the width of a desktop
+    `answers` adds sections about when to abstain, and `facts` say where the data come from.
+    """
+    proposal = propose(evaluation.forecasts, seed=evaluation.seed)
+    differences, repaired = group_differences(evaluation), group_repair(evaluation)
+    said = evaluation.verdict
+    after = repair_sentence(repaired) if said.whom and isinstance(repaired, GroupRepair) else ""
+    parts = sections(evaluation, proposal, repaired, differences)
+    drawn, numbers = specifications(evaluation, proposal, differences), evaluation.to_dict()
+    if answers is not None:
+        parts = [*answers.sections(), *parts]
+        drawn = {**answers.specifications(evaluation.forecasts), **drawn}
+        numbers["answers"] = answers.to_dict()
+    tables = [("", first_table(evaluation.rows, evaluation.confidence))]
+    if evaluation.audit is not None:
+        leading = group_table(leading_groups(evaluation.audit))
+        tables.append(("For whom?", leading.without("95% interval")))
+    return rendered(
+        title=evaluation.title,
+        subtitle=evaluation.subtitle,
+        verdict=PageVerdict(said.what, said.whom, f"{said.next_step} {after}".rstrip()),
+        tone=TONES.get(said.status, "unknown"),
+        facts=". ".join(str(text).rstrip(".") for text in (evaluation.facts, *facts)),
+        overview=Overview(("reliability",), tuple(tables), tuple(footnotes(evaluation.rows)[:1])),
+        parts=parts,
+        drawn=drawn,
+        numbers=numbers,
+        raw="Verdict, measures, distances and groups, as JSON.",
+    )
+
+
+def specifications(
+    evaluation: Evaluation, proposal: Proposal | str, differences: Sequence[GroupComparison] = ()
+) -> dict[str, Spec]:
+    """Return the specification of every chart that the evaluation has data for."""
+    forecasts, null = evaluation.forecasts, evaluation.null
+    drawn = {
+        "reliability": charts.reliability_diagram.spec(forecasts, seed=evaluation.seed),
+        "cumulative": charts.cumulative_differences.spec(forecasts),
+        "witness": charts.smooth_witness.spec(forecasts),
+    }
+    if null is not None:
+        drawn["null"] = charts.null_histogram.spec(null.values, null.observed, null.pvalue, null.measure)
+    if evaluation.audit is not None:
+        drawn["groups"] = charts.forest.spec(evaluation.audit, shown=6)
+        drawn["group-curves"] = charts.group_curves.spec(evaluation.audit)
+    for compared in [one for one in differences if one.trend is not None][:1]:
+        drawn["groups-in-order"] = charts.groups_in_order.spec(compared)
+    if evaluation.recalibration is not None:
+        drawn["threshold"] = charts.threshold_loss.spec(evaluation.recalibration.curve)
+    if not isinstance(proposal, str):
+        drawn["recalibration"] = charts.recalibration_map.spec(*proposal)
+    return drawn
 
 
 def sections(
-    evaluation: Findings,
+    evaluation: Evaluation,
     proposal: Proposal | str,
     repaired: GroupRepair | str | None = None,
     differences: Sequence[GroupComparison] = (),
@@ -58,7 +112,7 @@ def sections(
     ]
 
 
-def _groups(evaluation: Findings) -> list[Section]:
+def _groups(evaluation: Evaluation) -> list[Section]:
     audit = evaluation.audit
     if audit is None:
         return []
@@ -75,7 +129,7 @@ def _groups(evaluation: Findings) -> list[Section]:
     return [Section("whom", "All groups", (text,), ("groups", "group-curves"), (table,), notes, folded=True)]
 
 
-def _error_rates(evaluation: Findings) -> list[Section]:
+def _error_rates(evaluation: Evaluation) -> list[Section]:
     """Show who is selected at a threshold, and how often wrongly, next to calibration."""
     if evaluation.audit is None:
         return []
@@ -164,11 +218,12 @@ REPAIR_SENTENCES = {
 }
 
 
-def _repair(evaluation: Findings, proposal: Proposal | str) -> Section:
+def _repair(evaluation: Evaluation, proposal: Proposal | str) -> Section:
     if isinstance(proposal, str):
         text = f"No map was tried: {proposal.rstrip('.')}."
     else:
-        found, method = proposal.assessment, proposal.fitted.chosen
+        found, method = proposal.fitted.assessment, proposal.fitted.chosen
+        assert found is not None  # else there is no proposal
         numbers = {name: format_value(getattr(found, name)) for name in ("gain", "lower", "upper")}
         said = REPAIR_SENTENCES.get(found.verdict, f"A map for all records: {found.verdict}.")
         choice = "No change was chosen" if method == "identity" else f"The method chosen was {method}"
@@ -178,7 +233,7 @@ def _repair(evaluation: Findings, proposal: Proposal | str) -> Section:
     return Section("recalibration", title, (f"{text} {_cost(evaluation)}",), figures, folded=True)
 
 
-def _cost(evaluation: Findings) -> str:
+def _cost(evaluation: Evaluation) -> str:
     result = evaluation.recalibration
     if result is None:
         return f"The cost was not estimated: {why_absent(evaluation.forecasts)}."
@@ -193,7 +248,7 @@ def _cost(evaluation: Findings) -> str:
     )
 
 
-def _evidence(evaluation: Findings) -> Section:
+def _evidence(evaluation: Evaluation) -> Section:
     verdict = evaluation.verdict
     title, figures = "Is it real, and where?", ("cumulative", "null", "witness")
     if verdict.pvalue is None:
@@ -226,7 +281,7 @@ def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
     return [Section("differences", title, tuple(texts), figures, folded=True, half=True)]
 
 
-def _measures(evaluation: Findings) -> Section:
+def _measures(evaluation: Evaluation) -> Section:
     distances = evaluation.distances
     text = (
         "0 is perfect for errors, 1 for the slope. “By chance” is the average if these predictions were "
@@ -241,7 +296,7 @@ def _measures(evaluation: Findings) -> Section:
     return Section("measures", "All measures", (text,), (), (sheet,), notes, folded=True, half=True)
 
 
-def _method(evaluation: Findings) -> Section:
+def _method(evaluation: Evaluation) -> Section:
     from calibrant import __version__
 
     text = (

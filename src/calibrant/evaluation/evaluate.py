@@ -1,72 +1,171 @@
-"""evaluate: findings that can draw themselves, as charts and as one HTML page."""
+"""evaluate: how far from calibrated, whether that is real, where, for whom and at what cost."""
 
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.findings import Findings, facts, more_groups, notes
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.evaluation.repair_preview import Preview, group_differences, preview, propose, why_absent
 from calibrant.evaluation.rows import (
     LOCATION_MEASURE,
     SIZE_MEASURE,
     NullReference,
+    NullSample,
     ResultRow,
     measure_rows,
     select_measures,
 )
-from calibrant.evaluation.tables import WHOLE, first_table, leading_groups
-from calibrant.evaluation.verdict import verdict
+from calibrant.evaluation.tables import (
+    PAGE_WIDTH,
+    WHOLE,
+    Facts,
+    first_table,
+    leading_groups,
+    more_groups,
+    notes,
+)
+from calibrant.evaluation.verdict import Verdict, verdict
 from calibrant.files import atomic_write, check_target
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.frames import Inputs, frame_columns, resolve_inputs
+from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
 from calibrant.inputs import confidence_or_none
 from calibrant.metrics.calling import as_forecasts
+from calibrant.metrics.distance.summary import Distances, distances_beside, distances_over
+from calibrant.metrics.lookup import ALIASES
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, Records, check_records, warn_if_swapped
-from calibrant.results import html_paragraphs
+from calibrant.results import Measurement, frame_of, html_paragraphs, json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
-    from calibrant.report.charts.reliability import CurveName, ScaleName
 
+SCHEMA = "calibrant-evaluation"
+SCHEMA_VERSION = 2  # see docs/report-schema.md; raised when a key changes its meaning or goes away
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Evaluation(Findings):
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
     """How far from calibrated, whether that is real, where, for whom and at what cost.
 
     Print it for a table; `to_html` writes the report, `to_dict` the versioned JSON, `charts` the pictures.
     """
 
-    @property
-    def charts(self) -> Mapping[str, Any]:
-        """The Altair charts by name; each can be shown in a notebook or saved on its own."""
-        from calibrant.evaluation.repair_preview import group_differences, propose
-        from calibrant.report.charts import charts
+    title: str
+    forecasts: Forecasts
+    verdict: Verdict
+    facts: Facts
+    rows: tuple[ResultRow, ...]
+    measured: Mapping[str, Measurement]
+    null: NullSample | None
+    audit: Audit | None
+    confidence: float
+    draws: int
+    cells: int | None
+    seed: int
+    groups: Any = None  # as given, for what the report tries on them
+    ids: Any = None  # the point behind each record
+    subtitle: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)  # where the rows came from, for `verify`
 
-        return charts(self, propose(self.forecasts, seed=self.seed), group_differences(self))
+    @cached_property
+    def distances(self) -> Distances:
+        view = distances_beside(self.forecasts, self.measured)
+        return view if self.ids is None else distances_over(view, self.forecasts.records, self.ids)
+
+    @property
+    def over_points(self) -> Measurement | None:
+        """The distance to calibration over points, where they were given."""
+        return None if self.ids is None else self.distances.over_points
+
+    @cached_property
+    def recalibration(self) -> Preview | None:
+        """What isotonic recalibration would change."""
+        return preview(self.forecasts, [row.about for row in self.rows], seed=self.seed)
+
+    def __getitem__(self, name: str) -> ResultRow:
+        """Return the row of a measure by its name."""
+        rows = {row.about.name: row for row in self.rows}
+        name = ALIASES.get(name, name) if name not in rows else name
+        if name not in rows:
+            raise reject_name("measure of this evaluation", name, list(rows))
+        return rows[name]
+
+    def __repr__(self) -> str:
+        verdict = self.verdict
+        parts = ["\n".join(textwrap.fill(text, PAGE_WIDTH) for text in (verdict.what, verdict.whom) if text)]
+        parts.append(first_table(self.rows, self.confidence).as_text(PAGE_WIDTH))
+        if self.audit is not None:
+            groups = group_table(leading_groups(self.audit)).as_text(PAGE_WIDTH)
+            parts.append(f"{groups}\n{more_groups(self.audit)}")
+        parts.append("\n".join(line for note in notes(self) for line in textwrap.wrap(note, PAGE_WIDTH)))
+        parts.append(textwrap.fill(f"Next: {verdict.next_step}", PAGE_WIDTH))
+        return "\n\n".join(filter(None, parts))
 
     def _repr_html_(self) -> str:
         shown = html_paragraphs(self.verdict.what, self.verdict.whom)
         shown += first_table(self.rows, self.confidence).as_html()
         if self.audit is not None:
             shown += group_table(leading_groups(self.audit)).as_html()
-            shown += html_paragraphs(more_groups(self))
+            shown += html_paragraphs(more_groups(self.audit))
         return shown + html_paragraphs(f"Next: {self.verdict.next_step}", " ".join(notes(self)))
+
+    @property
+    def charts(self) -> Mapping[str, Any]:
+        """The Altair charts by name; each can be shown in a notebook or saved on its own."""
+        from calibrant.evaluation.page import specifications
+        from calibrant.report.charts.canvas import Charts
+
+        proposal = propose(self.forecasts, seed=self.seed)
+        return Charts(specifications(self, proposal, group_differences(self)))
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.report.page import page
+        from calibrant.evaluation.page import page
 
         check_target(path)
         return atomic_write(path, page(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""
+        from calibrant import __version__
+
+        return json_object({
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "calibrant_version": __version__,
+            "title": self.title,
+            "verdict": self.verdict.to_dict(),
+            "facts": asdict(self.facts),
+            "measures": [row.to_dict() for row in self.rows],
+            "distances": self.distances.to_dict(),
+            "groups": None if self.audit is None else self.audit.to_dict(),
+            "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
+            "recalibration_absent": why_absent(self.forecasts) or None,
+            "options": {
+                "confidence": self.confidence,
+                "draws": self.draws,
+                "cells": self.cells,
+                "seed": self.seed,
+                "subtitle": self.subtitle,
+                "columns": dict(self.columns),
+            },
+        })  # fmt: skip
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""
+        rows = [row.to_dict() for row in self.rows]
+        plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
+        columns = {key: [row[key] for row in rows] for key in (*plain, "pvalue_is_bound")}
+        return frame_of(columns, backend)
 
 
 def evaluate(
@@ -148,7 +247,13 @@ def evaluate(
     )  # fmt: skip
     groups = given.extra["groups"]
     points = frame_columns(given.extra["ids"], [ids])[0] if outcome and isinstance(ids, str) else ids
-    forecasts = _forecasts(given, missing, pos_label)
+    given_rows = given.y_true, given.y_prob, given.sample_weight
+    if groups is None or given.y_prob is None or isinstance(given.y_true, Forecasts):
+        forecasts = as_forecasts(*given_rows, missing, pos_label)
+    else:  # which will cut the rows: sort them once
+        checked = check_records(*given_rows, missing, pos_label=pos_label)
+        warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
+        forecasts = Forecasts.of_records(Records.of(checked))
     if given.extra["clusters"] is not None:
         forecasts = forecasts.with_clusters(given.extra["clusters"], missing)
     checked_draws(draws)
@@ -173,7 +278,7 @@ def evaluate(
         subtitle=subtitle,
         forecasts=forecasts,
         verdict=verdict(rows, null, audited),
-        facts=facts(forecasts),
+        facts=Facts.of(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
         measured={name: row.measurement for name, row in rows.items() if row.measurement is not None},
         null=done(null.sample(rows[SIZE_MEASURE])),
@@ -189,16 +294,6 @@ def evaluate(
     if points is not None:
         _ = found.distances  # ids that are wrong are refused at once
     return found
-
-
-def _forecasts(given: Inputs, missing: Missing, pos_label: Any) -> Forecasts:
-    """Check the rows once; where groups will cut them, put them in order once too."""
-    y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
-    if isinstance(y_true, Forecasts) or y_prob is None or given.extra["groups"] is None:
-        return as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
-    checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
-    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-    return Forecasts.of_records(Records.of(checked))
 
 
 def _audited(
@@ -240,57 +335,3 @@ def _recorded(
         "missing": missing,
         "pos_label": pos_label if isinstance(pos_label, str | int | float) else None,
     }
-
-
-def reliability_diagram(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    sample_weight: Any = None,
-    curve: CurveName = "isotonic",
-    scale: ScaleName = "auto",
-    missing: Missing = "error",
-    pos_label: Any = None,
-    outcome: str | None = None,
-    prediction: str | None = None,
-    weight: str | None = None,
-    seed: int = 0,
-) -> Any:
-    """Draw observed frequencies against predictions: a chart that a notebook shows and ``.save`` writes.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight
-        Outcomes, predictions and weights; or Forecasts alone; or a frame with the names of its columns.
-    outcome, prediction, weight
-        Columns of the frame.
-    curve
-        "isotonic" with the band of calibrated predictions (CORP), "spline" with its confidence band, as in
-        clinical papers, or "smoothed" with a Gaussian kernel.
-    scale
-        "linear", or "logit" for rare events; "auto" chooses by the predictions.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out ("drop").
-    pos_label
-        The label that counts as 1, for outcomes that are text, categories or -1 and 1.
-    seed
-        Seed of the simulated band.
-
-    Returns
-    -------
-    altair.LayerChart
-        ``.save("diagram.svg")`` writes SVG, PNG, PDF or HTML.
-
-    Examples
-    --------
-    >>> chart = reliability_diagram([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
-    >>> chart.title.text
-    'Reliability diagram'
-    """
-    from calibrant.report.charts import reliability_diagram as draw
-
-    given = resolve_inputs(
-        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight
-    )
-    forecasts = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
-    return draw(forecasts, curve=curve, scale=scale, seed=seed)

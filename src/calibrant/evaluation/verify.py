@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
-from calibrant.evaluation.findings import SCHEMA
+from calibrant.evaluation.evaluate import SCHEMA, Evaluation, evaluate
 from calibrant.metrics.lookup import stored_measure
-from calibrant.report.evaluate import Evaluation, evaluate
 from calibrant.results import Result, html_paragraphs
 
 PRECISION = 1e-12  # relative; machines may round sums differently
@@ -189,7 +188,8 @@ def _columns(files: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _compared(stored: dict[str, Any], again: Evaluation, text: str) -> Verification:
     from calibrant import __version__
-    from calibrant.report.page import page, script_json
+    from calibrant.evaluation.page import page
+    from calibrant.report.page import script_json
 
     new = json.loads(script_json(again.to_dict()))
     made_by = str(stored.get(VERSION_KEY, ""))
