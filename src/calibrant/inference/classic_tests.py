@@ -175,7 +175,7 @@ def spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measu
         cost="O(m)",
         citation=BESIDE_MEASURES["spiegelhalter"],
         signed=True,
-        null=registry.Null(batch=batch, mean=registry.zero, law=law, two_sided=True),
+        null=registry.Null(batch=batch, mean=lambda *_: 0.0, law=law, two_sided=True),
     )
 
 

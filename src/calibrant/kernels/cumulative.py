@@ -41,10 +41,10 @@ def two_bin_squares(residuals: Array, values: Array) -> Array:
     Expanded, so that one pass serves: 2 int C^2 - 2 C_m int C + C_m^2. It is at least C_m^2 / 2, hence
     nothing cancels.
     """
-    kernel = _for(residuals, _squares)
+    kernel, stretch = _for(residuals, _squares), np.diff(values, append=1.0)
     if kernel is not None:
-        return np.asarray(kernel(residuals, values))
-    curve, stretch = np.cumsum(residuals, axis=1), np.diff(values, append=1.0)
+        return np.asarray(kernel(residuals, stretch))
+    curve = np.cumsum(residuals, axis=1)
     end, linear = curve[:, -1].copy(), dots(curve, stretch)
     return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
 
@@ -71,35 +71,25 @@ def _for(residuals: Array, kernel: compiled[..., Array]) -> Callable[..., Array]
 def _extremes(residuals: Array) -> Array:
     result = np.zeros((len(residuals), 2))
     for row in range(len(residuals)):
-        level = 0.0
-        low = 0.0
-        high = 0.0
+        level, low, high = 0.0, 0.0, 0.0
         for residual in residuals[row]:
             level += residual
             low = min(low, level)
             high = max(high, level)
-        result[row, 0] = low
-        result[row, 1] = high
+        result[row, 0], result[row, 1] = low, high
     return result
 
 
 @compiled
-def _squares(residuals: Array, values: Array) -> Array:
+def _squares(residuals: Array, stretch: Array) -> Array:
     result = np.empty(len(residuals))
-    last = len(values) - 1
     for row in range(len(residuals)):
-        level = 0.0
-        linear = 0.0
-        square = 0.0
-        for j in range(last):
+        level, linear, square = 0.0, 0.0, 0.0
+        for j in range(len(stretch)):
             level += residuals[row, j]
-            part = level * (values[j + 1] - values[j])
+            part = level * stretch[j]
             linear += part
             square += level * part
-        level += residuals[row, last]
-        part = level * (1.0 - values[last])
-        linear += part
-        square += level * part
         result[row] = 2.0 * (square - level * linear) + level * level
     return result
 

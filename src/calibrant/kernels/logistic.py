@@ -6,7 +6,6 @@ Every row has outcomes (weight of y per level) and weights of its own, all on th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,21 +30,21 @@ def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
 
     One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
     """
-    fits: Callable[..., Array] = _short_fits
-    if _fits.worth_compiling(outcomes.size):
+    fast = _fits.worth_compiling(outcomes.size)
+    if fast:
         _fits.compile_now()
-        fits = _fits
+
+    def fits(ones: Array, mass: Array, intercept: float, slope: float) -> Array:
+        if fast:
+            return _fits(ones, mass, x, intercept, slope)
+        # the same arithmetic to the last digit; lists are quicker for Python
+        return _fits.plain(ones.tolist(), mass.tolist(), x.tolist(), intercept, slope)
+
     mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
-    start = fits(np.sum(outcomes, axis=0)[np.newaxis], mass[np.newaxis], x, 0.0, 0.0)[0]
+    start = fits(np.sum(outcomes, axis=0)[np.newaxis], mass[np.newaxis], 0.0, 0.0)[0]
     if np.isinf(start[1]):
         start = np.zeros(2)
-    return fits(outcomes, weights, x, float(start[0]), float(start[1]))
-
-
-def _short_fits(outcomes: Array, weights: Array, x: Array, intercept: float, slope: float) -> Array:
-    """Fit without machine code, whose arithmetic this is to the last digit; lists are quicker for Python."""
-    fits: Array = _fits.plain(outcomes.tolist(), weights.tolist(), x.tolist(), intercept, slope)
-    return fits
+    return fits(outcomes, weights, float(start[0]), float(start[1]))
 
 
 @compiled

@@ -36,7 +36,6 @@ from calibrant.kernels.lower_distance_bounds import (
     ChainPlan,
     Floats,
     Ints,
-    Violation,
     balanced_plan,
     followed,
     lipschitz,
@@ -221,10 +220,10 @@ class NodeChoice(NamedTuple):
     spacing: float
     widest: float
 
-    def finer(self, nodes: Floats, over: Violation, tolerance: float, apart: float) -> NodeChoice:
+    def finer(self, nodes: Floats, over: Floats, tolerance: float, apart: float) -> NodeChoice:
         """Return a better choice, where bounds are `apart` and the potentials rise above zero by `over`."""
-        choice = self._replace(cuts=_cut(nodes, over.per_gap, self.cuts, tolerance))
-        apart -= max(over.worst, 0.0)
+        choice = self._replace(cuts=_cut(nodes, over, self.cuts, tolerance))
+        apart -= max(float(over.max()), 0.0)
         if apart <= tolerance / 2:
             return choice
         share = min(1.0, max(0.4 * tolerance / apart, 1e-3))  # not the cuts: too few nodes
@@ -335,28 +334,6 @@ class Zeros(NamedTuple):
         return self.mass * (1 - meeting) / meeting if meeting > 0 else math.inf
 
 
-class LonePlan(NamedTuple):
-    nodes: list[float]
-    absorbed: list[float]
-    cost: float
-
-
-class LoneOutcome(NamedTuple):
-    """The value that the potentials prove, the plan, and the potentials r_0 and r_1 at `corners`."""
-
-    value: float
-    plan: LonePlan
-    corners: list[float]
-    potentials: list[list[float]]
-
-
-def lone_outcome(zeros: list[Zeros], q: float, w: float) -> LoneOutcome:
-    """Solve for outcomes 0 at several predictions, ascending, and the mass q of outcome 1 at w."""
-    t = _best(zeros, q, w)
-    value = q * (1 - w - 2 * t * t) + sum(z.mass * z.potential(w, t) for z in zeros)
-    return LoneOutcome(value, _plan(zeros, q, w, t), *_on_corners(zeros, w, t))
-
-
 def _best(zeros: list[Zeros], q: float, w: float) -> float:
     """Return the t at which the meetings need q in all: inside a piece, or at an end where they jump past."""
     last = math.sqrt(1 - w)
@@ -379,8 +356,8 @@ def _inside(zeros: list[Zeros], q: float, w: float, middle: float) -> float:
     return sliding / (sliding + q - fixed) if sliding > 0 else middle
 
 
-def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> LonePlan:
-    """Return the plan that t proves best: where meetings jump at t, both sides are mixed as q needs it."""
+def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> tuple[dict[float, float], float]:
+    """Return what leaves where, and the cost; where meetings jump at t, both sides are mixed as q needs."""
     meetings = [z.meetings(w, t) for z in zeros]
     most, least = (sum(z.needed(m[side]) for z, m in zip(zeros, meetings, strict=True)) for side in (0, 1))
     upper = min(max((q - least) / (most - least), 0.0), 1.0) if most > least else 0.0
@@ -392,17 +369,7 @@ def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> LonePlan:
             cost += part * z.mass * abs(u - z.v) + ones * abs(u - w)
             used += ones
     absorbed[1.0] += max(q - used, 0.0)
-    nodes = sorted(absorbed)
-    return LonePlan(nodes, [absorbed[u] for u in nodes], cost + max(q - used, 0.0) * (1 - w))
-
-
-def _on_corners(zeros: list[Zeros], w: float, t: float) -> tuple[list[float], list[list[float]]]:
-    """Return the potentials on all of [0, 1]: the highest cone of slope 1 below each a(v), and that of b."""
-    cones = [(z.v, z.potential(w, t)) for z in zeros]
-    crossings = (min(max((v + x + a - b) / 2, v), x) for (v, a), (x, b) in pairwise(cones))
-    corners = sorted({0.0, w, 1.0, *crossings, *(v for v, _ in cones)})
-    of_zeros = [max(a - abs(u - v) for v, a in cones) for u in corners]
-    return corners, [of_zeros, [1 - w - 2 * t * t - abs(u - w) for u in corners]]
+    return absorbed, cost + max(q - used, 0.0) * (1 - w)
 
 
 ROUNDS = 12
@@ -474,13 +441,21 @@ def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:
 def _of_lone_ones(values: Floats, zeros: Floats, ones: Floats, slack: float) -> Nearest | None:
     """Return the closed form, provided that plan and potentials prove the same value up to rounding."""
     at = int(ones.argmax())
+    q, w = float(ones[at]), float(values[at])
     others = [Zeros(v, mass) for v, mass in zip(values.tolist(), zeros.tolist(), strict=True) if mass > 0]
-    solved = lone_outcome(others, float(ones[at]), float(values[at]))
-    cost, parts = solved.plan.cost, (*solved.plan[:2], solved.corners, solved.potentials)
-    moved = sum(solved.plan.absorbed)
-    if abs(cost - solved.value) > slack or abs(moved - float((zeros + ones).sum())) > slack:
+    t = _best(others, q, w)
+    cones = [(z.v, z.potential(w, t)) for z in others]
+    value = q * (1 - w - 2 * t * t) + sum(z.mass * a for z, (_, a) in zip(others, cones, strict=True))
+    absorbed, cost = _plan(others, q, w, t)
+    if abs(cost - value) > slack or abs(sum(absorbed.values()) - float((zeros + ones).sum())) > slack:
         return None
-    return Nearest(cost, cost, cost, *map(np.array, parts))
+    # the highest cone of slope 1 below each a(v), and that of b
+    crossings = (min(max((v + x + a - b) / 2, v), x) for (v, a), (x, b) in pairwise(cones))
+    corners = np.array(sorted({0.0, w, 1.0, *crossings, *(v for v, _ in cones)}))
+    of_zeros = np.max([a - np.abs(corners - v) for v, a in cones], axis=0)
+    potentials = np.stack([of_zeros, 1 - w - 2 * t * t - np.abs(corners - w)])
+    nodes = np.array(sorted(absorbed))
+    return Nearest(cost, cost, cost, nodes, np.array([absorbed[u] for u in nodes]), corners, potentials)
 
 
 def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
@@ -495,9 +470,9 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
         absorbed, potential = solve_chain(nodes, shared, tolerance / 4)
         potential = lipschitz(nodes, potential)
         over = violation(nodes, potential)
-        proven = float((shared * potential).sum()) - over.worst - slack
+        proven = float((shared * potential).sum()) - over.max() - slack
         if proven > nearest.lower:
-            nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - over.worst)
+            nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - over.max())
         for plan in _plans(nodes, absorbed, shared, levels):
             cost = plan.cost(levels)
             if cost < nearest.cost:

@@ -144,12 +144,7 @@ def lipschitz(nodes: Floats, potential: Floats) -> Floats:
     return np.minimum.accumulate(falling, axis=1)[:, ::-1] - nodes
 
 
-class Violation(NamedTuple):
-    worst: float
-    per_gap: Floats
-
-
-def violation(nodes: Floats, potential: Floats) -> Violation:
+def violation(nodes: Floats, potential: Floats) -> Floats:
     """Largest value of g(u) = (1-u) r_0(u) + u r_1(u) on every gap, r linear between nodes.
 
     On a gap of width c, g is the chord of its ends plus k t (c - t), where k is the slope of r_0 less
@@ -164,24 +159,17 @@ def violation(nodes: Floats, potential: Floats) -> Violation:
         off_centre = np.divide((right - left) / gaps, 2 * bend, out=np.zeros_like(gaps), where=bend > 0)
     top = np.clip(gaps / 2 + off_centre, 0.0, gaps)
     inside = left + (right - left) * (top / gaps) + bend * top * (gaps - top)
-    per_gap = np.maximum(np.maximum(left, right), inside)
-    return Violation(float(per_gap.max()), per_gap)
+    return np.asarray(np.maximum(np.maximum(left, right), inside))
 
 
-class Coupling(NamedTuple):
-    source: Ints
-    target: Ints
-    mass: Floats
-
-
-def couple(supply: Floats, demand: Floats) -> Coupling:
-    """Match two mass vectors in ascending order, which is optimal on the line."""
+def couple(supply: Floats, demand: Floats) -> tuple[Ints, Ints, Floats]:
+    """Match two mass vectors in ascending order, which is optimal on the line: places in both, and mass."""
     given, taken = np.cumsum(supply), np.cumsum(demand)
     total = min(given[-1], taken[-1])
     cuts = np.unique(np.concatenate([[0.0], given, taken]))
     cuts = cuts[cuts <= total]
     middles = (cuts[:-1] + cuts[1:]) / 2
-    return Coupling(np.searchsorted(given, middles), np.searchsorted(taken, middles), np.diff(cuts))
+    return np.searchsorted(given, middles), np.searchsorted(taken, middles), np.diff(cuts)
 
 
 class ChainPlan(NamedTuple):

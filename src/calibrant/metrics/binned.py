@@ -378,33 +378,30 @@ def bin_starts(forecasts: Forecasts, bins: Bins, strategy: str) -> npt.NDArray[n
     "uniform": [0, 1/k), [1/k, 2/k), ..., the last one closed. "quantile": k bins of about equal weight;
     a level goes where the middle of its weight falls. A sequence of edges is used as it is.
     """
-    cuts = bin_cuts(bins, strategy)
+    edges = inner_edges(bins, strategy)
     position = forecasts.values
-    if cuts.by_weight:
+    if _by_weight(bins, strategy):
         position = np.cumsum(forecasts.weights) - forecasts.weights / 2
-    starts = np.searchsorted(position, cuts.inner, side="left")
+    starts = np.searchsorted(position, edges, side="left")
     bounds = np.concatenate(([0], starts, [forecasts.levels]))
     return bounds[:-1][np.diff(bounds) > 0]  # empty bins are left out
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
-    """Where bins end and the next begin: at predictions, or at shares of weight up to a level's middle."""
-
-    inner: Array
-    by_weight: bool
+def _by_weight(bins: Bins, strategy: str) -> bool:
+    """Return whether bins end at shares of weight up to a level's middle, not at predictions."""
+    return strategy == "quantile" and isinstance(bins, (int, np.integer))
 
 
-def bin_cuts(bins: Bins, strategy: str) -> Cuts:
+def inner_edges(bins: Bins, strategy: str) -> Array:
     """Return the inner edges of the bins; a position equal to an edge lies in the bin above it."""
     if strategy not in ("uniform", "quantile"):
         raise reject_name("strategy", strategy, ["uniform", "quantile"])
     if not isinstance(bins, (int, np.integer)):
-        return Cuts(_checked_edges(bins)[1:-1], by_weight=False)
+        return _checked_edges(bins)[1:-1]
     whole_number("bins", bins, 1, MOST_BINS)
     inner = np.arange(1, bins) / bins
     # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
-    return Cuts(inner - 1e-12, by_weight=True) if strategy == "quantile" else Cuts(inner, by_weight=False)
+    return inner - 1e-12 if strategy == "quantile" else inner
 
 
 def _checked_edges(bins: Bins) -> Array:
@@ -467,16 +464,18 @@ class Touched:
 
 
 def touched_bins(forecasts: Forecasts, bins: Bins, strategy: str) -> Touched:
-    cuts, cells = bin_cuts(bins, strategy), cells_of(forecasts)
+    edges, cells = inner_edges(bins, strategy), cells_of(forecasts)
     low, high = cells.low, cells.high
-    if cuts.by_weight:  # the middle of a level's weight lies between that below its cell and that with it
+    if _by_weight(
+        bins, strategy
+    ):  # the middle of a level's weight lies between that below its cell and that with it
         above = np.cumsum(forecasts.weights)
         inside = forecasts.extents > 0
         middle = above - forecasts.weights / 2
         low = np.where(inside, above - forecasts.weights, middle) - rounding(forecasts)
         high = np.where(inside, above, middle) + rounding(forecasts)
-    first, last = (np.searchsorted(cuts.inner, end, side="right") for end in (low, high))
-    return Touched(first, last, len(cuts.inner) + 1)
+    first, last = (np.searchsorted(edges, end, side="right") for end in (low, high))
+    return Touched(first, last, len(edges) + 1)
 
 
 def residual_ranges(forecasts: Forecasts, touched: Touched) -> Range:

@@ -12,7 +12,7 @@ from calibrant.errors import TooFewRecordsError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compile import COMPILE_ABOVE
-from calibrant.kernels.logistic import logistic_fit, logistic_fits
+from calibrant.kernels.logistic import POLISHING, STEPS, logistic_fit, logistic_fits
 from calibrant.metrics.bibliography import COX_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import intercept_rounded, slope_rounded
@@ -181,44 +181,34 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
 
 def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
     """Take Newton steps, halved until they help, from `beta` to the best intercept and slope on x."""
-
-    def loss(beta: Array) -> float:
-        eta = beta[0] + beta[1] * x
-        return float(np.sum(weights * np.logaddexp(0, eta) - ones * eta))
-
-    best = loss(beta)
-    for _ in range(200):
-        gradient, step = _newton_step(x, ones, weights, beta)
-        # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
-        while (result := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
-            step = step / 2
-        if result > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
+    loss, gradient, step = _newton_step(x, ones, weights, beta)
+    length = np.inf
+    for _ in range(STEPS):
+        size = np.abs(step).max()
+        if size < POLISHING and not size < length / 2:
             break
-        beta, best = beta + step, result
-    return _polished(x, ones, weights, beta)
-
-
-def _polished(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
-    """Go on from where the loss is flat to rounding: the gradient has twice the digits."""
-    length = 1e-4  # a longer step is not a refinement
-    for _ in range(10):
-        step = _newton_step(x, ones, weights, beta)[1]
-        if not np.abs(step).max() < length / 2:
-            break
-        beta, length = beta + step, float(np.abs(step).max())
+        while True:
+            there = _newton_step(x, ones, weights, beta + step)
+            # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
+            if size < POLISHING or not there[0] > loss - gradient @ step / 4:
+                break
+            step, size = step / 2, size / 2
+        beta, (loss, gradient, step), length = beta + step, there, size
     return beta
 
 
-def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Array, Array]:
-    """Return the gradient of the likelihood at `beta`, and the step to where it vanishes if it is linear."""
+def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[float, Array, Array]:
+    """Return the loss at `beta`, the gradient of the likelihood, and the step to where it would vanish."""
     from scipy.special import expit
 
-    rate = expit(beta[0] + beta[1] * x)
+    eta = beta[0] + beta[1] * x
+    rate = expit(eta)
     surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
     gradient = np.array([surplus.sum(), dot(surplus, x)])
     mixed = dot(spread, x)
     curvature = np.array([[spread.sum(), mixed], [mixed, dot(spread * x, x)]])
-    return gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+    loss = float(np.sum(weights * np.logaddexp(0, eta) - ones * eta))
+    return loss, gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
 
 
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:

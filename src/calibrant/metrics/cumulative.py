@@ -14,7 +14,7 @@ from calibrant.metrics.bibliography import CURVE_PAPER, MULTI_PAPER, VALIDATION_
 from calibrant.metrics.calling import measure_function
 from calibrant.metrics.certificates import band, certify_exact_sums, rounded, rounding, widened
 from calibrant.metrics.null_laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL, null_deviation
-from calibrant.metrics.registry import Measure, Null, Settings, one, zero
+from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.results import Array, Certified, Witness
 
 
@@ -179,9 +179,7 @@ def _ratio_deviation(forecasts: Forecasts) -> float:
     return null_deviation(forecasts) / forecasts.mean_prediction
 
 
-@observed_expected_ratio.certificate
-def _ratio_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
-    return rounded(forecasts, measured)
+observed_expected_ratio.certificate(lambda forecasts, measured, _: rounded(forecasts, measured))
 
 
 IN_THE_LARGE_MEASURES = (
@@ -196,7 +194,7 @@ IN_THE_LARGE_MEASURES = (
         continuous=True,
         signed=True,
         lipschitz=1.0,
-        null=Null(_ends, residuals_only=True, mean=zero, law=NORMAL, two_sided=True),
+        null=Null(_ends, residuals_only=True, mean=lambda *_: 0.0, law=NORMAL, two_sided=True),
         citation="Steyerberg 2019, Clinical prediction models, chapter 15",
     ),
     Measure(
@@ -209,7 +207,7 @@ IN_THE_LARGE_MEASURES = (
         largest=math.inf,
         ideal=1.0,
         signed=True,
-        null=Null(_ratios, mean=one, law=replace(NORMAL, scale=_ratio_deviation), two_sided=True),
+        null=Null(_ratios, mean=lambda *_: 1.0, law=replace(NORMAL, scale=_ratio_deviation), two_sided=True),
         citation=VALIDATION_PAPER,
     ),
 )

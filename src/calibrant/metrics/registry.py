@@ -66,14 +66,6 @@ class Null:
         )
 
 
-def zero(forecasts: Forecasts, settings: Settings) -> float:
-    return 0.0
-
-
-def one(forecasts: Forecasts, settings: Settings) -> float:
-    return 1.0
-
-
 Truthful = Literal["strict", "batch", "approximate", "no"]
 """In expectation over the outcomes: "strict", only the true probabilities are best, also when outcomes are
 revealed one by one; "batch", they are never beaten if all predictions are made first, but others may tie;

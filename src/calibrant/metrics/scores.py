@@ -168,13 +168,9 @@ def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, setting
     return dots(outcomes, 1 - 2 * v) + dots(weights, v**2)
 
 
-def _log_loss_tables(
-    forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
-) -> Array | None:
-    return None if settings["normalised"] else _log_tables(forecasts, outcomes, weights, settings)
-
-
-def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+    if settings.get("normalised"):
+        return None
     miss, hit = _log_costs(forecasts, settings)
     return dots(outcomes, hit - miss) + dots(weights, miss)
 
@@ -210,15 +206,13 @@ def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Ar
     if settings["normalised"]:
         return None
     miss, hit = _log_costs(forecasts, settings)
-    return dots(residuals, hit - miss) + _expected_log_loss(forecasts, settings)
+    return np.asarray(dots(residuals, hit - miss) + _log_mean(forecasts, settings))
 
 
 def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
     """Mean log loss of calibrated forecasts: their entropy."""
-    return None if settings["normalised"] else _expected_log_loss(forecasts, settings)
-
-
-def _expected_log_loss(forecasts: Forecasts, settings: Settings) -> float:
+    if settings["normalised"]:
+        return None
     miss, hit = _log_costs(forecasts, settings)
     return dot(forecasts.weights, forecasts.values * hit + (1 - forecasts.values) * miss)
 
@@ -315,7 +309,7 @@ SCORE_MEASURES = (
         sound=True,
         truthful="strict",
         decisive=("normalised",),
-        null=Null(_log_score, tables=_log_loss_tables, mean=_log_mean, two_sided=True),
+        null=Null(_log_score, tables=_log_tables, mean=_log_mean, two_sided=True),
         citation="Good 1952, Rational decisions",
     ),
     Measure(

@@ -140,10 +140,6 @@ def _two_bins_moved(area: float, length: float, settings: Settings) -> float:
     return 2 * area if settings["norm"] == 1 else 2**0.5 * length
 
 
-def _two_bin_mean(forecasts: Forecasts, settings: Settings) -> float | None:
-    return forecasts.null_variance if settings["norm"] == 2 else None
-
-
 @averaged_two_bin_error.certificate
 def _two_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them.
@@ -175,9 +171,9 @@ def _squared_bins(forecasts: Forecasts, residuals: Array, settings: Settings) ->
     return np.asarray(np.square(sums, out=sums).sum(axis=1))
 
 
-def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
+def _residual_variance(forecasts: Forecasts, settings: Settings) -> float | None:
     """Mean of every binned squared error (ATB, UBSE): Lemma 3.3 of the truthfulness paper with r = p."""
-    return forecasts.null_variance
+    return forecasts.null_variance if settings.get("norm", 2) == 2 else None
 
 
 @binned_squared_error.certificate
@@ -206,7 +202,7 @@ MEASURES = (
         decisive=("norm",),
         consistency=(1.0, 4.0),
         lipschitz=6.0,
-        null=Null(_two_bins, residuals_only=True, power=2, mean=_two_bin_mean, merging=_two_bins_moved),
+        null=Null(_two_bins, residuals_only=True, power=2, mean=_residual_variance, merging=_two_bins_moved),
         valid="1/sqrt(T)",
         citation=TRUTHFUL_PAPER + ", Definition 1.2",
     ),

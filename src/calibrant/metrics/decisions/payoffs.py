@@ -135,17 +135,15 @@ def _savage(phi: Convex, gradient: Convex | None) -> Callable[[Array], Array]:
     """Return the proper score of a convex function, phi(v) + phi'(v) (y - v)."""
 
     def earned(v: Array) -> Array:
-        slope = _difference(phi, v) if gradient is None else _called(gradient, v, "gradient")
         value = _called(phi, v, "payoff")
+        if gradient is None:
+            low, high = np.maximum(v - STEP, 0.0), np.minimum(v + STEP, 1.0)
+            slope = (_called(phi, high, "payoff") - _called(phi, low, "payoff")) / (high - low)
+        else:
+            slope = _called(gradient, v, "gradient")
         return np.stack((value - v * slope, value + (1 - v) * slope))
 
     return earned
-
-
-def _difference(phi: Convex, v: Array) -> Array:
-    low, high = np.maximum(v - STEP, 0.0), np.minimum(v + STEP, 1.0)
-    slope: Array = (_called(phi, high, "payoff") - _called(phi, low, "payoff")) / (high - low)
-    return slope
 
 
 def _called(function: Convex, v: Array, name: str) -> Array:
@@ -156,8 +154,8 @@ def _called(function: Convex, v: Array, name: str) -> Array:
     return np.broadcast_to(value, v.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BestActions:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BestActions(Result):
     """The best action per record, for those who trust the predictions (equation (4.1) of the survey).
 
     `actions` are row numbers of the payoff table, `names` what the rows are called, `expected` what each
@@ -183,15 +181,6 @@ class BestActions:
         parts = ", ".join(f"{name}: {taken[name]:,}" for name in self.names if taken[name])
         ties = int(np.count_nonzero(self.tied))
         return f"BestActions({parts}{f'; {ties:,} tied, first taken' if ties else ''})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
-            "actions": self.actions.tolist(),
-            "names": list(self.names),
-            "expected": self.expected.tolist(),
-            "tied": self.tied.tolist(),
-        }
 
 
 def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:

@@ -8,21 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
-from calibrant.formatting import pluralize
-from calibrant.inputs import (
-    check_aligned,
-    check_same_length,
-    check_unit_interval,
-    check_weights,
-    missing_rows,
-    numeric_vector,
-    row_labels,
-    to_array,
-)
+from calibrant.errors import InvalidInputError, reject_name, reject_rows
+from calibrant.inputs import InputNames, to_array
 from calibrant.metrics.decisions.payoffs import Payoff, PayoffTable, task_of
-from calibrant.records import Missing
-from calibrant.results import Array, Result
+from calibrant.records import Missing, check_records
+from calibrant.results import Result
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,15 +77,16 @@ def swap_regret(
     if not isinstance(task, PayoffTable):
         hint = "give a table, a mapping or a cost-loss ratio"
         raise InvalidInputError("payoff", "must have finitely many actions", f"got {payoff!r}", hint)
-    if missing == "drop":
-        y_true, actions, sample_weight = _complete(y_true, actions, sample_weight)
-    elif missing != "error":
-        raise reject_name("missing", missing, ["error", "drop"])
-    y, w = _outcomes(y_true, sample_weight)
-    taken = _numbered(actions, task)
-    check_same_length(y, taken, ("y_true", "actions"))
+    taken = to_array(actions, "actions")
+    if taken.ndim != 1:
+        raise InvalidInputError("actions", "must be one-dimensional", f"got shape {taken.shape}")
+    names = InputNames("y_true", "actions", "sample_weight")
+    rows = check_records(y_true, np.zeros(len(taken)), sample_weight, missing, names)
+    taken = _numbered(taken if rows.rows is None else taken[rows.rows], task)
+    w = np.ones(len(taken)) if rows.weight is None else rows.weight / rows.largest
+    w = w / w.sum()
     size = len(task.names)
-    ones = np.bincount(taken, w * y, size)
+    ones = np.bincount(taken, w * rows.outcome.astype(np.float64), size)
     mass = np.column_stack((np.bincount(taken, w, size) - ones, ones))  # by action taken, by outcome
     possible = mass @ task.payoff.T  # row: taken, column: had it been this one instead
     earned = np.diag(possible)
@@ -111,41 +102,8 @@ def swap_regret(
     return SwapRegret(float(gains.sum()), float(possible.sum(axis=0).max()) - total, total, tuple(swaps))
 
 
-def _complete(y_true: Any, actions: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return the rows that have an outcome and, where there are weights, a weight."""
-    y = numeric_vector(y_true, "y_true")
-    w = None if sample_weight is None else numeric_vector(sample_weight, "sample_weight")
-    taken = to_array(actions, "actions")
-    check_same_length(taken, y, ("actions", "y_true"))
-    absent = missing_rows(y) if w is None else missing_rows(y, w)
-    if absent is None:
-        return y_true, actions, sample_weight
-    if absent.all():
-        got = f"got {pluralize(len(y), 'row')}, all with one"
-        raise InvalidInputError("y_true", "must have a row without missing values", got)
-    return y[~absent], taken[~absent], None if w is None else w[~absent]
-
-
-def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
-    y = numeric_vector(y_true, "y_true")
-    absent = missing_rows(y)
-    if absent is not None:
-        reject_rows("y_true", "must not be missing", y, absent, DROP_MISSING)
-    check_unit_interval(y, "y_true")
-    w = np.ones(len(y))
-    if sample_weight is not None:
-        check_aligned(sample_weight, row_labels(y_true), ("sample_weight", "y_true"))
-        w = check_weights(numeric_vector(sample_weight, "sample_weight"), "sample_weight")
-    check_same_length(w, y, ("sample_weight", "y_true"))
-    w = w / w.max()
-    return y.astype(np.float64), w / w.sum()
-
-
-def _numbered(actions: Any, task: PayoffTable) -> npt.NDArray[np.intp]:
+def _numbered(array: npt.NDArray[Any], task: PayoffTable) -> npt.NDArray[np.intp]:
     """Return the actions as row numbers of the table."""
-    array = to_array(actions, "actions")
-    if array.ndim != 1:
-        raise InvalidInputError("actions", "must be one-dimensional", f"got shape {array.shape}")
     if array.dtype.kind in "biu":
         reject_rows(
             "actions", f"must be 0 to {len(task.names) - 1}", array, (array < 0) | (array >= len(task.names))

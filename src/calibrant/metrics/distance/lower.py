@@ -124,14 +124,14 @@ def transport_plan(
     nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
     order = np.argsort(nearest.nodes, kind="stable")
     nodes, absorbed = nearest.nodes[order], nearest.absorbed[order]
-    zeros, ones = (couple(own, part * absorbed) for own, part in zip(mass, (1 - nodes, nodes), strict=True))
-    moved = np.concatenate([zeros.mass, ones.mass])
+    pairs = [couple(own, part * absorbed) for own, part in zip(mass, (1 - nodes, nodes), strict=True)]
+    source, target, moved = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     lightest = np.argsort(moved)
     kept = np.sort(lightest[np.cumsum(moved[lightest]) > tolerance])
     return TransportPlan(
-        np.repeat(np.array([0, 1], dtype=np.int8), [len(zeros.mass), len(ones.mass)])[kept],
-        forecasts.values[np.concatenate([zeros.source, ones.source])[kept]],
-        nodes[np.concatenate([zeros.target, ones.target])[kept]],
+        np.repeat(np.array([0, 1], dtype=np.int8), [len(pair[2]) for pair in pairs])[kept],
+        forecasts.values[source[kept]],
+        nodes[target[kept]],
         moved[kept],
     )
 
@@ -234,8 +234,9 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
     means = np.clip(mass[1] / mass.sum(axis=0), 0.0, 1.0)
     targets = np.unique(np.concatenate([values, means, np.linspace(0.0, 1.0, 65)]))
     for _ in range(ROUNDS):
-        cost, potential = _program(targets, values, mass, alpha)
-        upper = min(upper, cost)
+        plan = _solved(targets, values, mass, alpha)
+        potential = np.asarray(plan.eqlin.marginals[: 2 * len(values)]).reshape(2, len(values))
+        upper = min(upper, float(plan.fun))
         excess, peaks = _excess(values, potential, alpha, tolerance / 4)
         lower = max(lower, float((mass * potential).sum()) - excess)
         more = np.setdiff1d(peaks, targets)
@@ -269,13 +270,6 @@ def distance_onto(targets: Array, levels: ChainLevels, alpha: float) -> Certifie
     details = {"calibrated_values": targets, "calibrated_weights": absorbed}
     lower = min(lower, upper)
     return Certified(upper, lower, upper, upper - lower <= 1e-9, None, MappingProxyType(details))
-
-
-def _program(targets: Array, values: Array, mass: Array, alpha: float) -> tuple[float, Array]:
-    """Cheapest plan onto the targets, and the multipliers r of the mass of either outcome."""
-    answer = _solved(targets, values, mass, alpha)
-    count = len(values)
-    return float(answer.fun), np.asarray(answer.eqlin.marginals[: 2 * count]).reshape(2, count)
 
 
 def _solved(targets: Array, values: Array, mass: Array, alpha: float) -> Any:

@@ -13,7 +13,7 @@ from calibrant.metrics.distance.upper import TIME_LIMIT, distance_over_points
 from calibrant.metrics.lookup import measure
 from calibrant.parallel import map_threads_named
 from calibrant.records import Missing, Records, check_records, warn_if_swapped
-from calibrant.results import Certified, Measurement
+from calibrant.results import Measurement
 
 DISTANCE = "distance"
 _THEOREMS = {
@@ -133,24 +133,14 @@ def _thorough(forecasts: Forecasts) -> Distances:
 
 
 def distances_over(view: Distances, records: Records, ids: Any, time_limit: float = 0.0) -> Distances:
-    """Put the distance over the points that `ids` name, one per row of the user, before the others."""
-    return _with_points(view, distance_over_points(records, ids, time_limit=time_limit))
+    """Put the distance over the points that `ids` name, one per row of the user, before the others.
 
-
-def _with_points(view: Distances, result: Certified) -> Distances:
-    """Put the distance over points first: it lies in the sandwich, and both brackets hold it."""
-    related = view.related[0].measurement
-    measured = Measurement(
-        DISTANCE,
-        result.value,
-        result.lower,
-        result.upper,
-        result.exact,
-        related.n,
-        related.levels,
-        None,
-        result.details,
-    )
+    It lies in the sandwich, and both brackets hold it.
+    """
+    result = distance_over_points(records, ids, time_limit=time_limit)
+    bounds = (result.value, result.lower, result.upper, result.exact)
+    of = view.related[0].measurement
+    measured = Measurement(DISTANCE, *bounds, of.n, of.levels, None, result.details)
     first = Related(measured, "lower <= dCE <= upper", "Błasiok et al. 2023, Definition 4.1")
     lower, upper = max(view.lower, result.lower), min(view.upper, result.upper)
     return Distances(min(lower, upper), upper, (first, *view.related))
