@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,25 @@ from calibrant.formatting import format_points, percent, pluralize, pvalue_text
 from calibrant.inference.pvalues import holm
 from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, TableCell, number_cell
+from calibrant.results import Array, Result, TableCell, number_cell
 
 MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
-
-
 ALPHA = 0.05  # of the tests of a table together
+MISSING_AND_DRAWS = """\
+missing
+    Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+draws, seed
+    Simulated data sets for the p-values, and the seed of everything random.
+"""
+FORECAST = """\
+y_true
+    The outcomes: numbers.
+forecast
+    One row per outcome with the members of an ensemble; or with quantiles, or values of the CDF; or
+    any object with a vectorized `cdf`, such as a frozen distribution of SciPy.
+levels, thresholds
+    The levels of the columns, if they are quantiles; their thresholds, if they are values of the CDF.
+"""
 
 
 class TableOfTests(Result):
@@ -32,10 +45,6 @@ class TableOfTests(Result):
     def wrong(self) -> tuple[Any, ...]:
         """The rows that are off beyond chance at the 5% level."""
         return tuple(one for one in self.rows() if one.adjusted <= ALPHA)  # type: ignore[attr-defined]
-
-    def sheet(self) -> Table:
-        """Return the table, one line per test."""
-        raise NotImplementedError
 
 
 def cells_of_test(
@@ -63,15 +72,26 @@ def adjusted_rows(found: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Members:
-    """An ensemble: members exchangeable with the outcome, in ascending order per row."""
+class ForecastTable:
+    """Forecasts that are numbers, one row per outcome."""
 
     values: Array
-    name: str = "ensemble"
+
+    def below_and_equal(self, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        return np.sum(self.values < y[:, None], axis=1), np.sum(self.values == y[:, None], axis=1)
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Self:
+        return replace(self, values=self.values[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members(ForecastTable):
+    """An ensemble: members exchangeable with the outcome, in ascending order per row."""
+
+    name: ClassVar = "ensemble"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        below = np.sum(self.values < y[:, None], axis=1)
-        equal = np.sum(self.values == y[:, None], axis=1)
+        below, equal = self.below_and_equal(y)
         cells = self.values.shape[1] + 1
         return below / cells, (below + equal + 1) / cells
 
@@ -97,22 +117,17 @@ class Members:
         spread = self.values @ (2 * np.arange(1, m + 1) - m - 1.0)
         return np.asarray(np.mean(np.abs(self.values - y[:, None]), axis=1) - spread / pairs)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> Members:
-        return Members(self.values[rows])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quantiles:
+class Quantiles(ForecastTable):
     """Quantiles at levels, ascending per row; between them the CDF is taken as linear."""
 
-    values: Array
     levels: Array
-    name: str = "quantiles"
+    name: ClassVar = "quantiles"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
         bounds = np.concatenate([[0.0], self.levels, [1.0]])
-        below = np.sum(self.values < y[:, None], axis=1)
-        equal = np.sum(self.values == y[:, None], axis=1)
+        below, equal = self.below_and_equal(y)
         return bounds[below], bounds[below + np.maximum(equal, 1)]
 
     def cdf(self, z: float) -> Array:
@@ -135,15 +150,11 @@ class Quantiles:
     def crps(self, y: Array) -> Array:
         return np.asarray(2 * np.mean(quantile_scores(y, self.values, self.levels), axis=1))
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> Quantiles:
-        return Quantiles(self.values[rows], self.levels)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CdfValues:
-    values: Array
+class CdfValues(ForecastTable):
     thresholds: Array
-    name: str = "CDF values"
+    name: ClassVar = "CDF values"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
         padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
@@ -161,9 +172,6 @@ class CdfValues:
     def crps(self, y: Array) -> None:
         return  # beyond the thresholds the score is unknown
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> CdfValues:
-        return CdfValues(self.values[rows], self.thresholds)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
@@ -172,7 +180,7 @@ class Distribution:
     given: Any
     n: int
     rows: npt.NDArray[np.intp] | None = None
-    name: str = "distribution"
+    name: ClassVar = "distribution"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
         high = self._call("cdf", y)

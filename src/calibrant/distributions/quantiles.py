@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from calibrant.distributions.forms import (
     ALPHA,
+    MISSING_AND_DRAWS,
     TableOfTests,
     adjusted_rows,
     as_rows,
@@ -19,6 +20,7 @@ from calibrant.distributions.forms import (
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.formatting import format_value, percent, pluralize, pvalue_phrase
 from calibrant.inputs import check_same_length, numeric_vector, open_share, probabilities
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.null_laws import log_range_tail
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
@@ -125,6 +127,7 @@ def coverage_line(one: Coverage) -> tuple[Any, ...]:
     return cells_of_test(one.level, one.promised, one, True, number_cell(one.score, format_value(one.score)))
 
 
+@shares_parameters(MISSING_AND_DRAWS)
 def quantile_table(
     y_true: Any,
     quantiles: Any,
@@ -152,10 +155,6 @@ def quantile_table(
     expected
         The probability of y <= q under the forecast, where it is not the level, as for counts: an array of
         the shape of `quantiles`.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    draws, seed
-        Simulated data sets for the p-values, and their seed.
 
     Returns
     -------
@@ -198,6 +197,7 @@ def build_quantile_table(
     return QuantileTable(levels, mean, len(columns[0][1]), dropped, draws, seed)
 
 
+@shares_parameters(MISSING_AND_DRAWS)
 def interval_coverage(
     y_true: Any,
     lower: Any,
@@ -218,10 +218,6 @@ def interval_coverage(
         The ends of the intervals, which belong to them.
     coverage
         The probability that the intervals promise.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    draws, seed
-        Simulated data sets for the p-value along the width, and their seed.
 
     Returns
     -------

@@ -9,13 +9,23 @@ from typing import Any
 import numpy as np
 
 from calibrant.censoring import censored
-from calibrant.distributions.forms import Form, Members, TableOfTests, adjusted_rows, as_rows, cells_of_test
+from calibrant.distributions.forms import (
+    FORECAST,
+    MISSING_AND_DRAWS,
+    Form,
+    Members,
+    TableOfTests,
+    adjusted_rows,
+    as_rows,
+    cells_of_test,
+)
 from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, percent, pluralize
 from calibrant.inference.intervals import confidence_interval
 from calibrant.inference.testing import calibration_test
 from calibrant.inputs import check_weights, finite_number, numeric_vector
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.scores import brier_score
 from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.metrics.truthful import averaged_two_bin_error
@@ -81,6 +91,7 @@ class ThresholdTable(TableOfTests):
         return Table(columns, tuple(lines))
 
 
+@shares_parameters(FORECAST)
 def threshold_forecasts(
     y_true: Any,
     forecast: Any,
@@ -98,16 +109,8 @@ def threshold_forecasts(
 
     Parameters
     ----------
-    y_true
-        The outcomes: numbers.
-    forecast
-        Members, quantiles, values of the CDF, or an object with `cdf`, as in `pit`.
     threshold
-        The threshold z; for values of the CDF, one of `thresholds`.
-    levels
-        The levels of the columns, if they are quantiles, between which F is taken as linear.
-    thresholds
-        The thresholds of the columns, if they are values of the CDF.
+        The threshold z; for values of the CDF, one of `thresholds`. Between quantiles F is taken as linear.
     sample_weight
         Non-negative weights, one per record.
     missing
@@ -130,6 +133,7 @@ def threshold_forecasts(
     return Forecasts(y <= z, form.cdf(z), sample_weight=sample_weight)
 
 
+@shares_parameters(FORECAST + MISSING_AND_DRAWS)
 def threshold_table(
     y_true: Any,
     forecast: Any,
@@ -146,21 +150,11 @@ def threshold_table(
 
     Parameters
     ----------
-    y_true
-        The outcomes: numbers.
-    forecast
-        Members, quantiles, values of the CDF, or an object with `cdf`, as in `pit`.
     at
         The thresholds, ascending; by default those of the CDF values, else the deciles of the outcomes,
         which is fine for a look and not for ranking: thresholds that depend on the outcomes pay for lies.
     weights
         One weight per threshold; by default their spacing, so that sums approximate integrals.
-    levels, thresholds
-        The levels of quantile columns, or the thresholds of columns of CDF values.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    draws, seed
-        Simulations for p-values without a limit law, and their seed.
 
     Returns
     -------
@@ -261,6 +255,7 @@ class HorizonTable(TableOfTests):
         return Table((*columns, "p-value", "adjusted", "censored", "largest weight"), tuple(lines))
 
 
+@shares_parameters(MISSING_AND_DRAWS)
 def horizon_table(
     time: Any,
     event: Any,
@@ -279,10 +274,6 @@ def horizon_table(
         Times, events and strata, as `censored` takes them.
     predictions
         The predicted probability of the event by each horizon: a mapping of horizons to columns.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out ("drop").
-    draws, seed
-        Simulations for p-values and limits, and their seed.
 
     Returns
     -------

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.distributions.forms import Members, as_rows
+from calibrant.distributions.forms import ALPHA, FORECAST, MISSING_AND_DRAWS, Members, as_rows
 from calibrant.errors import InvalidInputError
 from calibrant.formatting import percent, pluralize, pvalue_phrase
 from calibrant.inputs import check_same_length, to_array, whole_number
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, number_cell, text_cell
@@ -20,7 +21,6 @@ from calibrant.results import Array, Result, Table, number_cell, text_cell
 MAX_BINS = 20
 MAX_SIMULATED = 20_000  # records per draw; beyond, their law is rescaled
 TESTS = ("kuiper", "ks", "cramer-von-mises")
-ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -116,6 +116,7 @@ class Pit(Result):
         return self.verdict
 
 
+@shares_parameters(FORECAST + MISSING_AND_DRAWS)
 def pit(
     y_true: Any,
     forecast: Any,
@@ -138,23 +139,10 @@ def pit(
 
     Parameters
     ----------
-    y_true
-        The outcomes: numbers.
-    forecast
-        One row per outcome with the members of an ensemble; or with quantiles, or values of the CDF; or
-        any object with a vectorized `cdf`, such as a frozen distribution of SciPy.
-    levels
-        The levels of the columns, if they are quantiles.
-    thresholds
-        The thresholds of the columns, if they are values of the CDF.
     bins
         Bins of the histogram; by default 10, or one per rank of a small ensemble.
     clusters
         Labels of rows that belong together; p-values then resample clusters, and are approximate.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    draws, seed
-        Simulations, and the seed of these and of the randomized values.
 
     Returns
     -------

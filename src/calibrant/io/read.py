@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -125,8 +126,7 @@ def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt
 
 def _cell(column: SourceColumn, notation: Notation) -> str:
     """Return the SQL of the text of a cell, NULL where it means a missing value."""
-    text = str(column.text)
-    known = unless_missing(text, "NULL", text)
+    known = unless_missing(column.cell, "NULL", column.cell)
     return known if notation.decimal == "." else f"replace({known}, ',', '.')"
 
 
@@ -201,56 +201,44 @@ def read_table(
     used, others = notation or default_notation.get(), list(dict.fromkeys(categories))
     refuse_repeats(numbers)
 
-    def read(parallel: bool) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
-        wanted = list(dict.fromkeys(numbers + others))
-        with open_files(path, wanted, parallel) as (connection, parts):
-            first = _number_columns(connection, parts, numbers, used) if numbers else {}
-            return first, {name: category_column(connection, parts, name, used) for name in others}
+    def work(
+        connection: DuckDBPyConnection, parts: list[Source]
+    ) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+        read: list[list[npt.NDArray[np.float64]]] = []
+        for part in parts if numbers else ():
+            before = sum(len(columns[0]) for columns in read)
+            read.append(_numbers(connection, part, numbers, used, before))
+        columns = [
+            found[0] if len(found) == 1 else np.concatenate(found) for found in zip(*read, strict=True)
+        ]
+        categories = {name: category_column(connection, parts, name, used) for name in others}
+        return dict(zip(numbers, columns, strict=True)), categories
 
-    return in_pieces_or_whole(read)
-
-
-def _number_columns(
-    connection: DuckDBPyConnection, parts: list[Source], names: list[str], notation: Notation
-) -> dict[str, npt.NDArray[np.float64]]:
-    read: list[list[npt.NDArray[np.float64]]] = []
-    for part in parts:
-        before = sum(len(columns[0]) for columns in read)
-        read.append(_numbers(connection, part, names, notation, before))
-    if len(read) == 1:
-        return dict(zip(names, read[0], strict=True))
-    return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
+    return with_files(path, list(dict.fromkeys(numbers + others)), work)
 
 
 def read_cells(path: FileNames, names: list[str]) -> dict[str, list[str | None]]:
     """Return columns as text, in the order of the rows: unchanged cells of text files, None if missing."""
 
-    def read(parallel: bool) -> dict[str, list[str | None]]:
-        with open_files(path, names, parallel) as (connection, parts):
-            return {name: _cells(connection, parts, name) for name in dict.fromkeys(names)}
+    def work(connection: DuckDBPyConnection, parts: list[Source]) -> dict[str, list[str | None]]:
+        cells: dict[str, list[str | None]] = {name: [] for name in names}
+        for name, part in product(cells, parts):
+            refuse_nested(part.columns[name])
+            query = f"SELECT {part.columns[name].cell} FROM {part.scan}"
+            cells[name] += [cell for (cell,) in connection.execute(query).fetchall()]
+        return cells
 
-    return in_pieces_or_whole(read)
-
-
-def _cells(connection: DuckDBPyConnection, parts: list[Source], name: str) -> list[str | None]:
-    cells: list[str | None] = []
-    for part in parts:
-        column = part.columns[name]
-        refuse_nested(column)
-        text = column.text or f"CAST({column.sql} AS VARCHAR)"
-        cells += [cell for (cell,) in connection.execute(f"SELECT {text} FROM {part.scan}").fetchall()]
-    return cells
+    return with_files(path, names, work)
 
 
 def outcome_labels(path: FileNames, column: str, positive: str) -> tuple[str, str, str]:
     """Return a column of two labels, the one that counts as 1 as the files write it, and the other one."""
 
-    def read(parallel: bool) -> list[str]:
-        with open_files(path, [column], parallel) as (connection, parts):
-            found = [_labels(connection, part, column, MOST_LABELS) for part in parts]
+    def work(connection: DuckDBPyConnection, parts: list[Source]) -> list[str]:
+        found = [_labels(connection, part, column, MOST_LABELS) for part in parts]
         return sorted(set().union(*found))[:MOST_LABELS]
 
-    labels = in_pieces_or_whole(read)
+    labels = with_files(path, [column], work)
     one = next((label for label in labels if label == positive or _is_same_value(label, positive)), None)
     shown = ", ".join(map(repr, labels)) or "none"
     if one is None:
@@ -282,6 +270,18 @@ def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:
         return read(True)
     except NotInPiecesError:
         return read(False)
+
+
+def with_files(
+    path: FileNames, wanted: list[str], work: Callable[[DuckDBPyConnection, list[Source]], Read]
+) -> Read:
+    """Open files for the wanted columns and return what `work` makes of them."""
+
+    def read(parallel: bool) -> Read:
+        with open_files(path, wanted, parallel) as opened:
+            return work(*opened)
+
+    return in_pieces_or_whole(read)
 
 
 @contextmanager
@@ -345,31 +345,23 @@ def fits(path: FileNames, shares: int = 1) -> bool:
     files = resolve_paths(path)
     if file_format(files[0]) == "parquet" or any(file.suffix.lower() in PACKED for file in files):
         return False
-    return shares * sum(map(_line_count, files)) <= MAX_EXACT_ROWS
-
-
-def _line_count(file: Path) -> int:
-    count = 0
-    with file.open("rb", buffering=0) as opened:
-        while block := opened.read(COUNTED_BYTES):
-            count += block.count(b"\n")
-    return count
+    lines = 0
+    for file in files:
+        with file.open("rb", buffering=0) as opened:
+            while block := opened.read(COUNTED_BYTES):
+                lines += block.count(b"\n")
+    return shares * lines <= MAX_EXACT_ROWS
 
 
 def rows_at_most(path: FileNames) -> int:
     """Return the row count from Parquet footers, or an upper bound from file size for other formats."""
-    files = resolve_paths(path)
-    if file_format(files[0]) == "parquet":
-        return _footers(files)
-    packing = [PACKING if file.suffix.lower() in PACKED else 1 for file in files]
-    return (
-        sum(file.stat().st_size * times for file, times in zip(files, packing, strict=True)) // BYTES_OF_TEXT
-    )
-
-
-def _footers(files: list[Path]) -> int:
     import duckdb
 
+    files = resolve_paths(path)
+    if file_format(files[0]) != "parquet":
+        packed = [file.suffix.lower() in PACKED for file in files]
+        sizes = [file.stat().st_size * (PACKING if p else 1) for file, p in zip(files, packed, strict=True)]
+        return sum(sizes) // BYTES_OF_TEXT
     with plain_names(files) as names, connect(names) as connection:
         shown = ", ".join(map(literal, names))
         try:
@@ -387,8 +379,17 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
 
     Only files of one size and with one beginning are read to the end. `column` is one that they have.
     """
+
+    def beginning(file: Path) -> bytes:
+        with file.open("rb") as opened:
+            return opened.read(BEGINNING)
+
+    def digest(file: Path) -> bytes:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").digest()
+
     alike = [list(files)]
-    for key in (lambda file: file.stat().st_size, _beginning, _digest):
+    for key in (lambda file: file.stat().st_size, beginning, digest):
         alike = [part for group in alike for part in _by(key, group)]
     repeated = [group for group in alike if _has_rows(group[0], column)]
     if repeated:
@@ -408,25 +409,14 @@ def _by(key: Callable[[Path], Hashable], files: Sequence[Path]) -> list[list[Pat
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _beginning(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(BEGINNING)
-
-
-def _digest(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").digest()
-
-
 def _has_rows(file: Path, column: str) -> bool:
     """Return whether a file has a row; a file that cannot be read is reported later."""
 
-    def read(parallel: bool) -> bool:
-        with open_files(file, [column], parallel) as (connection, parts):
-            return bool(connection.execute(f"SELECT 1 FROM {parts[0].scan} LIMIT 1").fetchall())
+    def work(connection: DuckDBPyConnection, parts: list[Source]) -> bool:
+        return bool(connection.execute(f"SELECT 1 FROM {parts[0].scan} LIMIT 1").fetchall())
 
     try:
-        return in_pieces_or_whole(read)
+        return with_files(file, [column], work)
     except CalibrantError:
         return False
 
@@ -456,30 +446,20 @@ class BadRow:
 
 def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Iterator[BadRow]:
     """Look through the files in order for cells of a column that are bad in this way: the first of each."""
-    for file in resolve_paths(path):
 
-        def read(parallel: bool, file: Path = file) -> BadRow | None:
-            return _first_in(file, name, kind, notation, parallel)
-
-        result = in_pieces_or_whole(read)
-        if result is not None:
-            yield result
-
-
-def _first_in(file: Path, name: str, kind: str, notation: Notation, parallel: bool) -> BadRow | None:
-    with open_files(file, [name], parallel) as (connection, [part]):
-        cells = _bad_cells(part.columns[name], notation)
-        numbered = f"SELECT {', '.join(cells)}, row_number() OVER () - 1 AS place FROM {part.scan}"
+    def first(connection: DuckDBPyConnection, parts: list[Source]) -> tuple[int | None, str, int]:
+        column, scan = parts[0].columns[name], parts[0].scan
+        number = column.number(notation)
+        unread = "false" if column.text is None else unread_sql(column.text, number)
+        cells = f"{number} AS x, coalesce({column.cell}, '') AS t, {unread} AS {UNREAD}"
+        numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {scan}"
         query = f"SELECT min(place), arg_min(t, place), count(*) FROM ({numbered}) WHERE {CONDITIONS[kind]}"
-        [(place, text, count)] = connection.execute(query).fetchall()
-    return BadRow(file, int(place), str(text), int(count)) if count else None
+        return connection.execute(query).fetchall()[0]
 
-
-def _bad_cells(column: SourceColumn, notation: Notation) -> Sequence[str]:
-    number = column.number(notation)
-    text = f"CAST({column.sql} AS VARCHAR)" if column.text is None else column.text
-    unread = "false" if column.text is None else unread_sql(column.text, number)
-    return f"{number} AS x", f"coalesce({text}, '') AS t", f"{unread} AS {UNREAD}"
+    for file in resolve_paths(path):
+        place, text, count = with_files(file, [name], first)
+        if place is not None:
+            yield BadRow(file, place, text, count)
 
 
 ENDINGS = (".duckdb", ".ddb")
