@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, repeated_names
 from calibrant.inputs import check_aligned, check_same_length, is_missing, to_array
@@ -90,9 +90,7 @@ def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
     except TypeError:  # lists, dictionaries
         got = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
         hint = "make a column of each part, or leave the column out"
-        raise InvalidInputError(
-            sentence(f"column {name!r}", "must have one value per row", got, hint)
-        ) from None
+        raise InvalidInputError(f"column {name!r}", "must have one value per row", got, hint) from None
     labels = [None if is_missing(item) else item for item in table]
     if labels.count(None) < 2:
         return codes, labels
@@ -105,7 +103,7 @@ def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     kind = array.dtype.kind
     if kind not in "biufmM":
         raise InvalidInputError(
-            sentence(f"column {name!r}", "must be numbers, dates or categories", f"got dtype {array.dtype}")
+            f"column {name!r}", "must be numbers, dates or categories", f"got dtype {array.dtype}"
         )
     gaps = np.isnan(array) if kind == "f" else np.isnat(array) if kind in "mM" else None
     if gaps is not None and gaps.any():
@@ -177,12 +175,12 @@ def code_columns(
     for subject, part in [(argument, data), *((f"{argument} {name!r}", values) for name, values in named)]:
         check_aligned(part, labels, (subject, "y_prob"))
     if not isinstance(nominal, str | Iterable):
-        raise InvalidInputError(sentence("nominal", f"must name columns of {argument}", f"got {nominal!r}"))
+        raise InvalidInputError("nominal", f"must name columns of {argument}", f"got {nominal!r}")
     unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
     wide = (_code(name, values, name in unordered) for name, values in named)
     columns = [replace(c, codes=c.codes.astype(smallest_dtype(len(c.labels)), copy=False)) for c in wide]
     if not columns:
-        raise InvalidInputError(sentence(argument, "must have a column", "got none"))
+        raise InvalidInputError(argument, "must have a column", "got none")
     for name in sorted(unordered.difference(column.name for column in columns)):
         raise reject_name("nominal", name, [column.name for column in columns])
     for column in columns:
@@ -201,16 +199,14 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
         frame: Any = nw.from_native(data, allow_series=True)
     except TypeError:
         hint = "a data frame, a mapping of columns, a named series and a two-dimensional array can be used"
-        raise InvalidInputError(
-            sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
-        ) from None
+        raise InvalidInputError(argument, "must be columns", f"got {type(data).__name__}", hint) from None
     except nw.exceptions.DuplicateError as error:
         raise repeated_names(argument, error) from None
     frame = collect(frame)
     if isinstance(frame, nw.Series):
         if frame.name in (None, ""):  # which its groups are called by
             hint = f'pass {argument}={{"region": series}}, or rename it'
-            raise InvalidInputError(sentence(argument, "must have a name", "got a series without one", hint))
+            raise InvalidInputError(argument, "must have a name", "got a series without one", hint)
         return [(str(frame.name), frame)]
     if isinstance(frame, dict):
         return list(frame.items())
@@ -245,7 +241,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
         if array.dtype.kind in "US" and isinstance(values, list | tuple):
             array = np.array(values, dtype=object)  # numpy turns numbers next to text into text
     if array.ndim != 1:
-        raise InvalidInputError(sentence(f"column {name!r}", "must be one-dimensional", f"got {array.shape}"))
+        raise InvalidInputError(f"column {name!r}", "must be one-dimensional", f"got {array.shape}")
     if array.dtype.kind in "US":
         found, codes = np.unique(array, return_inverse=True)
         return code_labels(name, codes.reshape(-1), found.tolist(), True)
@@ -323,7 +319,7 @@ class Feature:
             except (TypeError, ValueError):
                 rule = "must be numbers" if self.kind == "number" else "must be dates or times"
                 raise InvalidInputError(
-                    sentence(f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {label!r}")
+                    f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {label!r}"
                 ) from None
         return numbers
 
@@ -382,20 +378,19 @@ class Features:
 
     @classmethod
     def from_list(cls, items: Sequence[Mapping[str, Any]]) -> Features:
-        """Read back what `to_list` wrote."""
         if not items:
-            raise InvalidInputError(sentence("columns", "must hold a column", "got none"))
+            raise InvalidInputError("columns", "must hold a column", "got none")
         return cls(tuple(_read_back(item) for item in items))
 
 
 def _read_back(item: Mapping[str, Any]) -> Feature:
     name, kind, labels = item["name"], item["kind"], item.get("labels", [])
     if not isinstance(name, str):
-        raise InvalidInputError(sentence("name of a column", "must be text", f"got {name!r}"))
+        raise InvalidInputError("name of a column", "must be text", f"got {name!r}")
     if kind not in get_args(Kind):
         raise reject_name(f"kind of column {name!r}", str(kind), list(get_args(Kind)))
     if not isinstance(labels, list) or not all(isinstance(one, str | int | float) for one in labels):
-        raise InvalidInputError(sentence(f"labels of column {name!r}", "must be texts or numbers"))
+        raise InvalidInputError(f"labels of column {name!r}", "must be texts or numbers")
     return Feature(name, kind, tuple(labels))
 
 
@@ -426,40 +421,26 @@ def _number(label: Any) -> float:
 
 
 def _seconds(label: Any) -> float:
-    if isinstance(label, np.datetime64):
-        return float((label - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
-    if isinstance(label, np.timedelta64):
-        return float(label / np.timedelta64(1, "s"))
-    if isinstance(label, timedelta):
-        return label.total_seconds()
     if isinstance(label, time):
         return label.hour * 3600.0 + label.minute * 60.0 + label.second + label.microsecond * 1e-6
-    if isinstance(label, datetime):
-        label = label.replace(tzinfo=None)
-        return float((label - datetime(1970, 1, 1)).total_seconds())
     if isinstance(label, date):
-        return float((label - date(1970, 1, 1)).days * 86400)
+        label = np.datetime64(label.replace(tzinfo=None) if isinstance(label, datetime) else label)
+    if isinstance(label, np.datetime64):
+        label = label - np.datetime64(0, "s")
+    if isinstance(label, timedelta | np.timedelta64):
+        return float(np.timedelta64(label) / np.timedelta64(1, "s"))
     raise TypeError
 
 
 def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
-    import narwhals as nw
-
-    if not isinstance(given, Mapping):
-        try:
-            given = nw.from_native(given, allow_series=True)
-        except TypeError:
-            rule, got = "must be a mapping of columns or a data frame", f"got {type(given).__name__}"
-            raise InvalidInputError(sentence(subject, rule, got)) from None
-        table = collect(given.to_frame() if isinstance(given, nw.Series) else given)
-        given = table if isinstance(table, dict) else {name: table[name] for name in table.columns}
-    columns = {str(name): _array(column, f"{subject} {name!r}") for name, column in given.items()}
+    named = named_columns(given, subject)
+    columns = {name: _array(column, f"{subject} {name!r}") for name, column in named}
     if not columns:
-        raise InvalidInputError(sentence(subject, "must have a column", "got none"))
+        raise InvalidInputError(subject, "must have a column", "got none")
     for name, column in columns.items():
         if column.shape != (rows,):
             got = f"got shape {column.shape} for {pluralize(rows, 'row')}"
-            raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", got))
+            raise InvalidInputError(f"{subject} {name!r}", "must have one value per row", got)
     return columns
 
 
@@ -469,11 +450,10 @@ def joined_columns(
     """Return the columns of both, and the names of groups; one name must not refer to two columns."""
     columns = {} if covariates is None else columns_of(covariates, rows)
     named = {} if groups is None else columns_of(groups, rows, "groups")
-    for name in named:
-        if name in columns and not _equal(columns[name], named[name]):
-            got = f"got two columns named {name!r} that differ"
-            hint = "rename one of them"
-            raise InvalidInputError(sentence("covariates and groups", "must have other names", got, hint))
+    for name in set(named) & set(columns):
+        if not _equal(columns[name], named[name]):
+            rule, got = "must have other names", f"got two columns named {name!r} that differ"
+            raise InvalidInputError("covariates and groups", rule, got, "rename one of them")
     return {**columns, **named}, tuple(named)
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from calibrant.errors import UnreadableFileError, UnwritableFileError, sentence
+from calibrant.errors import UnreadableFileError, UnwritableFileError
 
 _UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
 SCRATCH = "calibrant-scratch-"  # how the names of scratch folders begin
@@ -81,7 +81,7 @@ def lock_file(path: str | Path, patience: float = 30.0) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         rule = f"must not be in use by another process for more than {patience:g} seconds"
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", rule)) from None
+        raise UnreadableFileError(f"file {str(path)!r}", rule) from None
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from None
     try:
@@ -100,7 +100,7 @@ def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         if target.is_dir():
             raise _unwritable(path, "got a folder")
         if not target.resolve().parent.is_dir():
-            raise UnwritableFileError(sentence(f"folder {str(target.parent)!r}", "must exist"))
+            raise UnwritableFileError(f"folder {str(target.parent)!r}", "must exist")
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             raise _unwritable(path, "got a device or a pipe")
         for source in inputs:
@@ -260,4 +260,4 @@ def _try_lock(handle: int) -> bool:
 
 
 def _unwritable(path: str | Path, got: str) -> UnwritableFileError:
-    return UnwritableFileError(sentence(f"file {str(path)!r}", "must be a place to write a file", got))
+    return UnwritableFileError(f"file {str(path)!r}", "must be a place to write a file", got)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from calibrant.censoring import Censored
 from calibrant.clusters import Clusters
 from calibrant.columns import cluster_labels
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import format_mean
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import any_fraction
@@ -192,23 +192,9 @@ class Forecasts:
         censoring: Censored | None = None,
     ) -> Forecasts:
         """Build from levels that are already distinct, ascending and normalised (a sketch, a slice)."""
+        known = {name: given for name, given in locals().items() if name != "cls"}
         self = cls.__new__(cls)
-        self.__dict__.update(
-            values=values,
-            weights=weights,
-            outcomes=outcomes,
-            squared_weights=squared_weights,
-            counts=counts,
-            n=int(counts.sum()),
-            total_weight=total_weight,
-            binary=binary,
-            dropped=dropped,
-            record_weights=record_weights,
-            record_outcomes=record_outcomes,
-            cells=cells,
-            clusters=clusters,
-            censoring=censoring,
-        )
+        self.__dict__.update(known, n=int(counts.sum()))
         self._freeze()
         return self
 
@@ -278,14 +264,14 @@ class Forecasts:
         checked: ValidRows | None = self.__dict__.get("_source")
         if checked is None:
             hint = "pass outcomes and predictions, or Forecasts made from them"
-            raise InvalidInputError(sentence("rows", "are not known behind these Forecasts", hint=hint))
+            raise InvalidInputError("rows", "are not known behind these Forecasts", hint=hint)
         made = Records.of(checked)
         again = Forecasts.of_records(made)
         before = (self.__dict__["_probe"], self.values, self.outcomes)
         now = (_probe(checked), again.values, again.outcomes)
         if not all(np.array_equal(one, other) for one, other in zip(before, now, strict=True)):
             rule = "must not change while Forecasts made of them are in use"
-            raise InvalidInputError(sentence("y_true and y_prob", rule, hint="pass copies"))
+            raise InvalidInputError("y_true and y_prob", rule, hint="pass copies")
         return made
 
     def _freeze(self) -> None:
@@ -310,7 +296,7 @@ class Forecasts:
             raise TypeError("Forecasts are sliced by a range of levels, f[i:j]")
         start, stop, _ = levels.indices(self.levels)
         if stop <= start:
-            raise InvalidInputError(sentence("slice", "must hold a level", f"got levels {start} to {stop}"))
+            raise InvalidInputError("slice", "must hold a level", f"got levels {start} to {stop}")
         share = float(self.weights[levels].sum())
         first, last = int(self.counts[:start].sum()), int(self.counts[:stop].sum())
         records, outcomes, cells = self.record_weights, self.record_outcomes, self.cells

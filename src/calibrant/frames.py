@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
+from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name
 from calibrant.inputs import InputNames, NamedColumn
 from calibrant.results import LIBRARIES
 
@@ -41,14 +41,14 @@ def resolve_inputs(
     if outcome is None and prediction is None and weight is None:
         if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):
             rule, hint = "must name columns of the frame", 'outcome="y", prediction="p"'
-            raise InvalidInputError(sentence("outcome and prediction", rule, "got neither", hint))
+            raise InvalidInputError("outcome and prediction", rule, "got neither", hint)
         return Inputs(y_true, y_prob, sample_weight, extra)
     if y_prob is not None or sample_weight is not None:
         hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
-        raise InvalidInputError(sentence("arrays", "must not be combined with column names", hint=hint))
+        raise InvalidInputError("arrays", "must not be combined with column names", hint=hint)
     for role, given in (("outcome", outcome), ("prediction", prediction)):
         if given is None or (not isinstance(given, str) and (role == "outcome" or not _is_names(given))):
-            raise InvalidInputError(sentence(role, "must name a column of the frame", f"got {given!r}"))
+            raise InvalidInputError(role, "must name a column of the frame", f"got {given!r}")
     several = not isinstance(prediction, str)
     predictions = _listed(prediction)
     for name in predictions:
@@ -112,7 +112,7 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
     except TypeError:
         got = f"got {type(frame).__name__}"
         hint = "pass any data frame, a mapping of names to columns, or arrays without names"
-        raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
+        raise InvalidInputError("frame", "must be a data frame", got, hint) from None
     except nw.exceptions.DuplicateError as error:
         raise repeated_names("frame", error) from None
     _check_columns(wanted, known)
@@ -124,7 +124,7 @@ def repeated_names(subject: str, error: Exception) -> InvalidInputError:
     """Return the error for columns of the same name, which narwhals lists line by line."""
     got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
     hint = "rename them, or pass a mapping of names to columns"
-    return InvalidInputError(sentence(subject, "must have columns of different names", got, hint))
+    return InvalidInputError(subject, "must have columns of different names", got, hint)
 
 
 def collect(table: Any) -> Any:
@@ -151,7 +151,7 @@ def collect(table: Any) -> Any:
         return {name: x.astype("M8[D]") if kinds[name] == "DATE" else x for name, x in columns.items()}
     kind = f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}"
     rule = "needs pyarrow, polars or pandas to be read"
-    raise MissingDependencyError(sentence(f"a {kind}", rule, hint="pip install pyarrow"))
+    raise MissingDependencyError(f"a {kind}", rule, hint="pip install pyarrow")
 
 
 def _values(table: Any, name: str) -> Any:

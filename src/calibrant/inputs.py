@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,7 @@ class InputNames:
         """Return the names of columns; the outcome must be another column than the prediction."""
         if outcome == prediction:
             raise InvalidInputError(
-                sentence("outcome and prediction", "must be different columns", f"got {outcome!r} for both")
+                "outcome and prediction", "must be different columns", f"got {outcome!r} for both"
             )
         return cls(f"column {outcome!r}", f"column {prediction!r}", f"column {weight!r}")
 
@@ -72,7 +74,7 @@ def to_array(data: Any, name: str) -> npt.NDArray[Any]:
         ragged = "inhomogeneous" in str(error)
         reason = f"got {type(data).__name__}: {error}".rstrip(".")
         got = "got rows of different lengths" if ragged else reason
-        raise InvalidInputError(sentence(name, "must be an array", got, "pass a list or an array")) from None
+        raise InvalidInputError(name, "must be an array", got, "pass a list or an array") from None
 
 
 def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
@@ -112,9 +114,9 @@ def _one_dimensional(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         if array.ndim == 2 and array.shape[1] >= 2:
             several = "reduce several classes to one first, see top_label and one_vs_rest"
             hint = POSITIVE_COLUMN if array.shape[1] == 2 else several
-        raise InvalidInputError(sentence(name, "must be one-dimensional", f"got shape {array.shape}", hint))
+        raise InvalidInputError(name, "must be one-dimensional", f"got shape {array.shape}", hint)
     if array.size == 0:
-        raise InvalidInputError(sentence(name, "must not be empty", "got no rows"))
+        raise InvalidInputError(name, "must not be empty", "got no rows")
     return array
 
 
@@ -179,10 +181,10 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
         shown = ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
         if len(others) == 2 and len(labels) == 2:
             rule = f"must be one of the labels of {name}"
-            raise InvalidInputError(sentence("pos_label", rule, f"got {pos_label!r} for {shown}"))
+            raise InvalidInputError("pos_label", rule, f"got {pos_label!r} for {shown}")
         hint = "reduce several classes with one_vs_rest; leave pos_label out for numbers from 0 to 1"
         rule = "must hold two labels where pos_label is given"
-        raise InvalidInputError(sentence(name, rule, f"got {len(labels):,}: {shown}", hint))
+        raise InvalidInputError(name, rule, f"got {len(labels):,}: {shown}", hint)
     if array.dtype.kind == "O":
         positive = np.array([not gap and item == pos_label for item, gap in zip(array, gaps, strict=True)])
     else:
@@ -218,7 +220,7 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
         known = []
     if len(known) != 2 or pos_label not in known:
         got = f"got two columns and the labels {known}"
-        raise InvalidInputError(sentence(name, "must be the column of pos_label", got, POSITIVE_COLUMN))
+        raise InvalidInputError(name, "must be the column of pos_label", got, POSITIVE_COLUMN)
     return (first, second)[known.index(pos_label)]
 
 
@@ -233,7 +235,7 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
     if len(first) != len(second):
         got = f"got {len(first):,} and {pluralize(len(second), 'row')}"
-        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", got))
+        raise InvalidInputError(f"{names[0]} and {names[1]}", "must have the same length", got)
 
 
 def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
@@ -249,7 +251,7 @@ def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
         got = f"got the labels {mine[row]!r} and {labels[row]!r} in row {row}"
         hint = "align them with .reindex, or pass arrays to pair the rows by position"
         rule = "must have their index labels in the same order"
-        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", rule, got, hint))
+        raise InvalidInputError(f"{names[0]} and {names[1]}", rule, got, hint)
 
 
 def row_labels(data: Any) -> Any:
@@ -296,7 +298,7 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     reject_rows(name, "must be finite", weight, ~np.isfinite(weight))
     reject_rows(name, "must not be negative", weight, weight < 0)
     if not weight.any():
-        raise InvalidInputError(sentence(name, "must have a positive total", "got only zeros"))
+        raise InvalidInputError(name, "must have a positive total", "got only zeros")
     widest = 1e290  # beyond it a share of the total, or its reciprocal, overflows
     negligible = (weight > 0) & (weight < float(np.max(weight)) / widest)
     rule = f"must be 0 or within a factor of {widest:.0e} of the largest"
@@ -318,7 +320,7 @@ def whole_number(name: str, value: Any, least: int = 0, most: int | None = None)
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
-        raise InvalidInputError(sentence(name, f"must be a whole number {bounds}", _got(value)))
+        raise InvalidInputError(name, f"must be a whole number {bounds}", _got(value))
     return int(value)
 
 
@@ -327,54 +329,34 @@ def whole_numbers(least: int, **options: Any) -> None:
         whole_number(name, value, least)
 
 
-def number(name: str, value: Any) -> float:
-    return _checked(name, value, "be a number", lambda x: not math.isnan(x))
+def _checked(rule: str, holds: Callable[[float], bool], name: str, value: Any) -> float:
+    """Return a number for which the rule holds; a whole number too large for a float breaks every rule."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    with suppress(OverflowError):
+        if real and holds(float(value)):
+            return float(value)
+    raise InvalidInputError(name, f"must {rule}", _got(value))
 
 
 def finite_number(name: str, value: Any, least: float = -math.inf) -> float:
     bound = "" if least == -math.inf else f" of at least {least:g}"
-    return _checked(name, value, f"be a finite number{bound}", lambda x: math.isfinite(x) and x >= least)
+    return _checked(f"be a finite number{bound}", lambda x: math.isfinite(x) and x >= least, name, value)
 
 
-def positive_number(name: str, value: Any) -> float:
-    return _checked(name, value, "be a positive number", lambda x: math.isfinite(x) and x > 0)
-
-
-def open_share(name: str, value: Any) -> float:
-    return _checked(name, value, "lie strictly between 0 and 1", lambda x: 0 < x < 1)
-
-
-def positive_share(name: str, value: Any) -> float:
-    return _checked(name, value, "lie in (0, 1]", lambda x: 0 < x <= 1)
-
-
-def closed_share(name: str, value: Any) -> float:
-    return _checked(name, value, "lie in [0, 1]", lambda x: 0 <= x <= 1)
-
-
-def confidence_or_none(name: str, value: Any) -> float:
-    return _checked(name, value, "lie in [0, 1), 0 for no intervals", lambda x: 0 <= x < 1)
-
-
-def clipping(name: str, value: Any) -> float:
-    return _checked(name, value, "lie in (0, 0.5)", lambda x: 0 < x < 0.5)
+# Each takes the name of an argument and its value, and returns the value as a float
+number = partial(_checked, "be a number", lambda x: not math.isnan(x))
+positive_number = partial(_checked, "be a positive number", lambda x: math.isfinite(x) and x > 0)
+open_share = partial(_checked, "lie strictly between 0 and 1", lambda x: 0 < x < 1)
+positive_share = partial(_checked, "lie in (0, 1]", lambda x: 0 < x <= 1)
+closed_share = partial(_checked, "lie in [0, 1]", lambda x: 0 <= x <= 1)
+confidence_or_none = partial(_checked, "lie in [0, 1), 0 for no intervals", lambda x: 0 <= x < 1)
+clipping = partial(_checked, "lie in (0, 0.5)", lambda x: 0 < x < 0.5)
 
 
 def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise InvalidInputError(sentence(name, "must be True or False", f"got {value!r}"))
+        raise InvalidInputError(name, "must be True or False", f"got {value!r}")
     return bool(value)
-
-
-def _checked(name: str, value: Any, rule: str, holds: Callable[[float], bool]) -> float:
-    """Return a number for which the rule holds; a whole number too large for a float breaks every rule."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    try:
-        if real and holds(float(value)):
-            return float(value)
-    except OverflowError:
-        pass
-    raise InvalidInputError(sentence(name, f"must {rule}", _got(value)))
 
 
 def _got(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
+from calibrant.errors import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
     import torch
@@ -26,9 +26,9 @@ def kernel_calibration_loss(
     """
     if y_true.shape != y_prob.shape or y_prob.ndim != 1 or len(y_prob) == 0:
         got = f"got shapes {tuple(y_true.shape)} and {tuple(y_prob.shape)}"
-        raise InvalidInputError(sentence("y_true and y_prob", "must be vectors of one length", got))
+        raise InvalidInputError("y_true and y_prob", "must be vectors of one length", got)
     if not 0 < bandwidth < float("inf"):
-        raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
+        raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
     torch = _torch()
     weight = torch.ones_like(y_prob) if sample_weight is None else sample_weight.to(y_prob)
     residual = weight / weight.sum() * (y_true.to(y_prob) - y_prob)
@@ -75,5 +75,5 @@ def _torch() -> Any:
         import torch
     except ImportError as problem:
         hint = "pip install 'calibrant[torch]'"
-        raise MissingDependencyError(sentence("calibrant.losses", "needs PyTorch", hint=hint)) from problem
+        raise MissingDependencyError("calibrant.losses", "needs PyTorch", hint=hint) from problem
     return torch

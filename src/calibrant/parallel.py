@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.inputs import whole_number
 from calibrant.results import Array
 
@@ -80,7 +80,7 @@ def recorded_seed(seed: int | None) -> int:
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidInputError(sentence("seed", "must be a whole number from 0", f"got {seed!r}"))
+        raise InvalidInputError("seed", "must be a whole number from 0", f"got {seed!r}")
     return int(seed)
 
 
@@ -127,7 +127,7 @@ def in_blocks(
 def thread_count(threads: int | None, numbers: int) -> int:
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-            raise InvalidInputError(sentence("threads", "must be a whole number from 1", f"got {threads!r}"))
+            raise InvalidInputError("threads", "must be a whole number from 1", f"got {threads!r}")
         return int(threads)
     return 1 if numbers < 16 * BLOCK else WORKERS
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibrant import inputs
 from calibrant.censoring import Censored
 from calibrant.errors import (
     DROP_MISSING,
@@ -20,20 +21,7 @@ from calibrant.errors import (
     warn_user,
 )
 from calibrant.formatting import pluralize
-from calibrant.inputs import (
-    InputNames,
-    any_fraction,
-    check_aligned,
-    check_same_length,
-    check_unit_interval,
-    check_weights,
-    missing_rows,
-    numeric_vector,
-    outcomes_of,
-    positive_column,
-    row_labels,
-    unwrap,
-)
+from calibrant.inputs import InputNames, any_fraction, row_labels, unwrap
 from calibrant.kernels.ordering import RowIndex, canonical, ties_ordered
 from calibrant.results import Array
 
@@ -158,17 +146,16 @@ def check_records(
         y_true, sample_weight = censoring.outcome_and_weight(sample_weight)
     names = names.with_names_of(y_true, y_prob, sample_weight)
     y_true, y_prob, sample_weight = unwrap(y_true), unwrap(y_prob), unwrap(sample_weight)
-    y = outcomes_of(y_true, names.outcome, pos_label)
-    p = positive_column(y_prob, names.prediction, y_true, pos_label)
-    w = None if sample_weight is None else numeric_vector(sample_weight, names.weight)
-    check_same_length(y, p, (names.outcome, names.prediction))
+    y = inputs.outcomes_of(y_true, names.outcome, pos_label)
+    p = inputs.positive_column(y_prob, names.prediction, y_true, pos_label)
+    w = None if sample_weight is None else inputs.numeric_vector(sample_weight, names.weight)
+    inputs.check_same_length(y, p, (names.outcome, names.prediction))
     if w is not None:
-        check_same_length(w, p, (names.weight, names.prediction))
+        inputs.check_same_length(w, p, (names.weight, names.prediction))
     labels = row_labels(y_prob)
-    check_aligned(y_true, labels, (names.outcome, names.prediction))
-    labels = row_labels(y_true) if labels is None else labels
-    check_aligned(sample_weight, labels, (names.weight, names.prediction))
-    labels = row_labels(sample_weight) if labels is None else labels
+    for data, name in ((y_true, names.outcome), (sample_weight, names.weight)):
+        inputs.check_aligned(data, labels, (name, names.prediction))
+        labels = row_labels(data) if labels is None else labels
     length, kept = len(p), _complete(y, p, w, missing, names)
     if kept is not None:
         y, p, w = y[kept], p[kept], None if w is None else w[kept]
@@ -176,7 +163,7 @@ def check_records(
     _check_ranges(y, p, names, kind)
     largest = 1.0
     if w is not None:
-        w = check_weights(w, names.weight)
+        w = inputs.check_weights(w, names.weight)
         largest = float(w.max())
         if not w.all():
             positive = np.flatnonzero(w)
@@ -191,7 +178,7 @@ def check_records(
 def _complete(
     y: npt.NDArray[Any], p: npt.NDArray[Any], w: npt.NDArray[Any] | None, missing: Missing, names: InputNames
 ) -> RowIndex | None:
-    absent = missing_rows(y, p, w)
+    absent = inputs.missing_rows(y, p, w)
     if absent is None:
         return None
     given = [(y, names.outcome), (p, names.prediction), *([] if w is None else [(w, names.weight)])]
@@ -202,7 +189,7 @@ def _complete(
         got = f"got {pluralize(len(p), 'row')}, all with one"
         empty = (name for array, name in given if name != names.prediction and np.all(array != array))
         whose = next(empty, names.prediction)
-        raise InvalidInputError(sentence(whose, "must have a row without missing values", got))
+        raise InvalidInputError(whose, "must have a row without missing values", got)
     return np.flatnonzero(~absent)
 
 
@@ -211,8 +198,8 @@ def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: InputNames, k
         reject_rows(names.outcome, "must be finite", y, ~np.isfinite(y))
         reject_rows(names.prediction, "must be finite", p, ~np.isfinite(p))
         return
-    check_unit_interval(y, names.outcome)
-    check_unit_interval(p, names.prediction)
+    inputs.check_unit_interval(y, names.outcome)
+    inputs.check_unit_interval(p, names.prediction)
     if kind in LABEL_HINTS and y.dtype.kind == "f":
         reject_rows(names.outcome, "must be 0 or 1", y, (y != 0) & (y != 1), LABEL_HINTS[kind])
 

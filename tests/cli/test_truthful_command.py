@@ -56,7 +56,6 @@ def test_a_file_of_predictions(tmp_path):
     [
         ((), "either --measure or --all"),
         (("-m", "level-set", "--all"), "either --measure or --all"),
-        (("-m", "level-set", "--truth", "a,b"), "numbers with commas"),
         (("-m", "level-set", "--truth", ".2", "--n", "2"), "must not be given together"),
         (("-m", "level-set", "--n", "2", "--sequential"), "needs --truth"),
         (("file.csv", "-m", "level-set"), "must be given together"),
@@ -68,3 +67,9 @@ def test_refusals(arguments, words):
     found = run(*arguments)
     assert isinstance(found.exception, CalibrantError)
     assert words in str(found.exception)
+
+
+def test_a_truth_that_is_not_numbers_is_refused():
+    found = run("-m", "level-set", "--truth", "a,b")
+    assert found.exit_code == 2
+    assert "numbers with commas" in found.output

@@ -8,19 +8,11 @@ from typing import Any, get_args
 import click
 
 from calibrant.cli import options as opt
+from calibrant.cli import rows
 from calibrant.cli.output import in_csv, print_note, print_result, show_json, show_sheet, show_values
 from calibrant.cli.reading import takes_censored
-from calibrant.cli.rows import (
-    chosen_groups,
-    progress_bar,
-    read_checked,
-    refuse_columns,
-    shown_name,
-    sketch_if_needed,
-    stored_sketch,
-)
 from calibrant.evaluation.tables import PAGE_WIDTH
-from calibrant.files import atomic_write, check_target
+from calibrant.files import atomic_write
 from calibrant.formatting import at_floor, dropped_note, format_pvalue, format_value, pluralize
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
@@ -29,8 +21,8 @@ from calibrant.groups.rules import Rule, rules_to_json
 from calibrant.groups.search import Search
 from calibrant.groups.statistics import StatisticName, VariantName
 from calibrant.io.read import FileNames
-from calibrant.records import Missing
 
+COLUMNS = ("outcome", "prediction", "weight", "missing")
 BILLION = click.IntRange(1, 1_000_000_000)
 
 
@@ -51,12 +43,7 @@ BILLION = click.IntRange(1, 1_000_000_000)
     audits.audit, "--depth", type=click.IntRange(1, 100), help="How many columns of --groups to combine."
 )
 @opt.option_of(audits.audit, "--limit", type=BILLION, help="How many of --groups to test at most.")
-@opt.option_of(
-    audits.audit,
-    "--min-size",
-    type=click.IntRange(0, 10**15),
-    help="Rows a subpopulation needs to be tested.",
-)
+@opt.option_of(audits.audit, "--min-size", type=click.IntRange(0, 10**15), help="Rows that a test needs.")
 @opt.option_of(audits.audit, "--min-variance", type=click.FloatRange(min=0, max=1e300),
                help="Least sum of p (1 - p) in a subpopulation; try 5.")  # fmt: skip
 @opt.option_of(audits.audit, "--draws", type=click.IntRange(0, 10_000_000),
@@ -80,9 +67,9 @@ BILLION = click.IntRange(1, 1_000_000_000)
 @opt.seed
 @opt.as_json
 def audit(
-    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None, clusters: str | None,
-    search: bool, html: str | None, rules: str | None, top: int, json_: bool, **options: Any,
+    file: FileNames, covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None,
+    clusters: str | None, search: bool, html: str | None, rules: str | None, top: int, json_: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
 
@@ -90,39 +77,36 @@ def audit(
     audited, each with bounds that hold the exact value. A file too large for memory is audited from such a
     sketch of --groups.
     """
+    columns = {name: options.pop(name) for name in COLUMNS}
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
-    for target in filter(None, (html, rules)):
-        check_target(target, opt.files_read())
     if options["variant"] not in ("proportional", "proportional-shifted"):
         opt.refuse_typed("applies to the proportional variants alone", "rho")
     of_rows = {"--covariates": covariates, "--search": search, "--rules": rules, "--clusters": clusters}
     asked = next((name for name, value in of_rows.items() if value), None)
-    if (sketch := stored_sketch(file)) is not None:
+    if (sketch := rows.stored_sketch(file)) is not None:
         if asked:
             raise click.UsageError(f"{asked} needs the rows, which a sketch no longer has")
-        refuse_columns()
+        rows.refuse_columns()
         rule = "applies to --covariates alone, which a sketch has not"
         opt.refuse_typed(rule, "nominal", "subpopulations")
-        subject = f"sketch {shown_name(file)}"
+        subject = f"sketch {rows.shown_name(file)}"
     else:
-        outcome, prediction = opt.require_columns(outcome, prediction)
+        opt.require_columns(columns["outcome"], columns["prediction"])
         _refuse_nobody(covariates, groups, search)
-        sketch = sketch_if_needed(
-            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, by=groups,
-            of_rows=asked,
-        )  # fmt: skip
-        subject = f"{prediction} in {shown_name(file)}"
+        sketch = rows.sketch_if_needed(file, **columns, by=groups, of_rows=asked)
+        subject = f"{columns['prediction']} in {rows.shown_name(file)}"
     confirmed = None
     if sketch is not None:
+        options |= {"groups": rows.chosen_groups(sketch, groups)}
         taken = {name: value for name, value in options.items() if name not in ("subpopulations", "rho")}
-        with progress_bar("testing subpopulations") as progress:
-            audited = audits.audit(sketch, groups=chosen_groups(sketch, groups), progress=progress, **taken)
+        with rows.progress_bar("testing subpopulations") as progress:
+            audited = audits.audit(sketch, progress=progress, **taken)
     else:
         labels = covariates + groups + ([clusters] if clusters else [])
-        y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, labels, "real")
-        shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
+        y, p, weights, others = rows.read_checked(file, **columns, labels=labels, kind="real")
+        shared = {"sample_weight": weights, "nominal": nominal, "missing": columns["missing"]}
         along = {name: others[name] for name in covariates}
-        with progress_bar("testing subpopulations") as progress:
+        with rows.progress_bar("testing subpopulations") as progress:
             audited = audits.audit(
                 y, p, groups={name: others[name] for name in groups} or None, covariates=along or None,
                 clusters={clusters: others[clusters]} if clusters else None, progress=progress,
@@ -132,8 +116,11 @@ def audit(
             shared |= {name: options[name] for name in ("variant", "rho", "statistic")}
             draws = max(options["draws"], 1)
             confirmed = searches.search_groups(y, p, along, seed=audited.seed, draws=draws, **shared)
-    if rules:
-        _write_rules(rules, audited, confirmed)
+    if rules:  # the groups that are off beyond chance: those that a search confirmed, or else the audit's
+        found = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
+        sure = [group.rule for group in found if group.is_wrong()]
+        written = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
+        print_note(f"{pluralize(len(written), 'rule')}: {atomic_write(rules, rules_to_json(written))}")
     if html:
         from calibrant.report.pages import audit_page
 
@@ -156,14 +143,6 @@ def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> No
         opt.refuse_typed("applies to --covariates alone", "subpopulations")
     if not groups:
         opt.refuse_typed("applies to --groups alone", "depth", "limit")
-
-
-def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:
-    """Write the groups that are off beyond chance: those that a search confirmed, or else the audit's."""
-    groups = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
-    sure = [group.rule for group in groups if group.is_wrong()]
-    kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
-    print_note(f"{pluralize(len(kept), 'rule')}: {atomic_write(path, rules_to_json(kept))}")
 
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
@@ -191,7 +170,6 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
 
 
 def _method(audited: Audit) -> str:
-    """Return what was tested and how, for those who check."""
     shown = format_pvalue(audited.pvalue, at_floor(audited.pvalue, audited.draws))
     tested = f"p {shown}, " if shown else ""
     return (

@@ -14,14 +14,13 @@ from calibrant.cli import options as opt
 from calibrant.cli.output import print_result, print_workflow_command, printable, show_json, show_table
 from calibrant.cli.reading import original_name, takes_censored
 from calibrant.cli.rows import is_sketch, read_rows, refuse_columns, sketch_if_needed
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.evaluation import gate
-from calibrant.files import atomic_write, check_target
+from calibrant.files import atomic_write
 from calibrant.formatting import pluralize
 from calibrant.inference.intervals import check_confidence
 from calibrant.metrics.lookup import measures
 from calibrant.parallel import recorded_seed
-from calibrant.records import Missing
 
 SCHEMA, SCHEMA_VERSION = "calibrant-check", 2
 EXAMPLE = "calibrant check loans.csv -y default -p p --max ece=0.03 --max slope=0.2 --junit gate.xml"
@@ -49,9 +48,9 @@ EXAMPLE = "calibrant check loans.csv -y default -p p --max ece=0.03 --max slope=
 @opt.seed
 @opt.as_json
 def check(
-    files: Sequence[str], outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    groups: list[str] | None, limits: Sequence[str], max_group_z: float | None, confidence: float,
-    min_records: int | None, junit: str | None, github: bool, seed: int | None, json_: bool,
+    files: Sequence[str], groups: list[str] | None, limits: Sequence[str], max_group_z: float | None,
+    confidence: float, min_records: int | None, junit: str | None, github: bool, seed: int | None,
+    json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Check predictions in FILE, or in a sketch, against limits; for continuous integration.
 
@@ -62,18 +61,15 @@ def check(
     wanted = _parsed(limits)
     if not wanted and max_group_z is None:
         hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
-        raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
+        raise InvalidInputError("check", "needs a limit", "got none", hint)
     if max_group_z is None:
         opt.refuse_typed("needs --max-group-z", "groups")
     elif not max_group_z >= 0:
-        raise InvalidInputError(sentence("--max-group-z", "must be a number from 0", f"got {max_group_z}"))
+        raise InvalidInputError("--max-group-z", "must be a number from 0", f"got {max_group_z}")
     if confidence:
         check_confidence(confidence)
-    if junit:
-        check_target(junit, opt.files_read())
     used = recorded_seed(seed)
     how = {"confidence": confidence, "seed": used, "fewest": min_records}
-    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
     if all(map(is_sketch, files)):
         refuse_columns()
     checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
@@ -87,8 +83,6 @@ def check(
 
 
 class _Checked(NamedTuple):
-    """One file held against the limits."""
-
     file: str
     n: int
     dropped: int
@@ -105,13 +99,13 @@ def _checked(
         hint = "make the sketch with calibrant sketch --by"
         if max_group_z is not None and not sketch.by:
             rule = "needs a sketch with groups"
-            raise InvalidInputError(sentence("--max-group-z", rule, "got one without", hint))
+            raise InvalidInputError("--max-group-z", rule, "got one without", hint)
         if groups is not None and set(groups) != set(sketch.by):
             got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
-            raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", got, hint))
+            raise InvalidInputError("--groups", "must be those the sketch was made by", got, hint)
     else:
         if max_group_z is not None and not groups:
-            raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
+            raise InvalidInputError("--max-group-z", "needs --groups", "got none")
         data = read_rows(file, groups=groups, **columns)
         forecasts, dropped = data.forecasts, data.forecasts.dropped
     findings = gate.judge(forecasts, wanted, **how)
@@ -140,9 +134,9 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
             collected[name] = float(most)
         except ValueError:
             rule, hint = "must be a number", f"--max {name}=0.02"
-            raise InvalidInputError(sentence("limit of --max", rule, f"got {text!r}", hint)) from None
+            raise InvalidInputError("limit of --max", rule, f"got {text!r}", hint) from None
         if not collected[name] >= 0:
-            raise InvalidInputError(sentence("limit of --max", "must not be negative", f"got {text!r}"))
+            raise InvalidInputError("limit of --max", "must not be negative", f"got {text!r}")
     return collected
 
 

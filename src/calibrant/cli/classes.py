@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.cli import options as opt
 from calibrant.cli.output import show_result
 from calibrant.cli.rows import progress_bar
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.inference.class_table import class_table
 from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
@@ -42,7 +42,7 @@ def classes(
     """Measure and test every class of a file with one column of probabilities for each."""
     if len(predictions) < 2:
         rule, got = "must be given once for each class", f"got {', '.join(map(repr, predictions))}"
-        raise InvalidInputError(sentence("--prediction", rule, got, "write -p first -p second -p third"))
+        raise InvalidInputError("--prediction", rule, got, "write -p first -p second -p third")
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = class_labels(categories[outcome], predictions, labels)
     with named_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:

@@ -10,25 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import (
-    SavedCharts,
-    charts_out,
-    print_note,
-    print_sentences,
-    show_json,
-    show_result,
-    show_sheet,
-)
+from calibrant.cli import output as out
+from calibrant.cli import rows
+from calibrant.cli.output import SavedCharts, show_result
 from calibrant.cli.reading import chosen_log, outcome_table, takes_censored
-from calibrant.cli.rows import (
-    listed,
-    progress_bar,
-    read_checked,
-    refuse_dates_as_text,
-    refuse_many,
-    refuse_swapped,
-)
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.compare_groups import SEVERAL, compare_groups
@@ -37,7 +23,7 @@ from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import InputNames
 from calibrant.io.read import FileNames
-from calibrant.records import Missing, check_records
+from calibrant.records import Missing, check_records, swapped
 
 if TYPE_CHECKING:
     from calibrant.logs.answer import Options
@@ -62,16 +48,13 @@ DRAWN = (2, 3)  # models in one chart of reliability
 @opt.weight_option
 @opt.missing
 @click.option("--measure", "-m", type=opt.MEASURE, default="atb", help="Measure; truthful ones rank fairly.")
-@opt.column_option(
-    "--groups",
-    help="With one column of predictions: compare these groups of different rows (sites, leagues, seasons).",
-)
+@opt.column_option("--groups", help="With one column of predictions: compare these groups (sites, seasons).")
 @opt.flag("--ordered", help="The groups have an order, so test a trend; numbers and dates have one anyway.")
 @click.option(
     "--net-benefit", "thresholds", type=opt.THRESHOLDS, metavar="T,T",
     help="Show the net benefit of every column at these thresholds of action, with intervals.",
 )  # fmt: skip
-@charts_out
+@out.charts_out
 @opt.option_of(compare_models, "--draws", help="Resamples of the rows.")
 @opt.option_of(compare_models, "--confidence", help="Of the intervals.")
 @opt.seed
@@ -87,18 +70,18 @@ def compare(
         _compare_logs(file, log, missing, confidence, json_)
         return
     how: dict[str, Any] = {"missing": missing, "confidence": confidence, "seed": seed}
-    refuse_many(file, max(2, len(predictions)))  # two models take about 320 bytes per row
+    rows.refuse_many(file, max(2, len(predictions)))  # two models take about 320 bytes per row
     if groups is not None:
         for name, given in (("--net-benefit", thresholds), ("--chart", charts)):
             if given:
-                raise InvalidInputError(sentence(name, "does not apply to --groups", hint="leave it out"))
+                raise InvalidInputError(name, "does not apply to --groups", hint="leave it out")
         _compare_groups(file, outcome, predictions, weight, groups, ordered, json_, draws=draws, **how)
         return
     opt.refuse_typed("needs --groups", "ordered")
     if len(predictions) not in DRAWN and "reliability" in charts.names:
         rule, got = "draws two or three columns of predictions", f"got {len(predictions)}"
         hint = "compare all without it, then draw those that matter"
-        raise InvalidInputError(sentence("--chart reliability", rule, got, hint))
+        raise InvalidInputError("--chart reliability", rule, got, hint)
     column = opt.chosen_clusters()
     read, labels = _read(file, outcome, predictions, weight, missing, column)
     models = {name: read[name] for name in predictions}
@@ -108,7 +91,7 @@ def compare(
     if len(predictions) == 1 and thresholds is not None:
         opt.refuse_typed("needs two columns of predictions", "measure")
     else:
-        with progress_bar("drawing outcomes") as progress:
+        with rows.progress_bar("drawing outcomes") as progress:
             result = compare_models(
                 read[outcome], models, clusters=clusters, measure=measure, draws=draws, progress=progress,
                 **how,
@@ -119,7 +102,7 @@ def compare(
     charts.write(_charts(read[outcome], models, how) if charts else {})
     if json_:
         parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
-        show_json({**(result.to_dict() if result else {"sentence": str(benefits)}), **parts})
+        out.show_json({**(result.to_dict() if result else {"sentence": str(benefits)}), **parts})
     else:
         if result is not None:
             show_result(result, False, result.model_sheet(), result.pair_sheet())
@@ -141,12 +124,12 @@ def _compare_logs(
     opt.refuse_typed(rule, "thresholds", "charts")
     if opt.chosen_clusters() is not None:
         hint = "--log-option cluster=FIELD names a field of the questions"
-        raise InvalidInputError(sentence("--clusters", "does not apply to logs", hint=hint))
+        raise InvalidInputError("--clusters", "does not apply to logs", hint=hint)
     tool, options = log
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = compare_logs(listed(file), tool, level=confidence, missing=missing, **asdict(options))
-    print_note(*(str(warning.message) for warning in caught))
+        found = compare_logs(rows.listed(file), tool, level=confidence, missing=missing, **asdict(options))
+    out.print_note(*(str(warning.message) for warning in caught))
     show_result(found, json_, found.table())
 
 
@@ -158,13 +141,14 @@ def _read(
     for name in predictions:
         if predictions.count(name) > 1:
             rule, again = "must be a different column each time", predictions.count(name)
-            raise InvalidInputError(sentence("--prediction", rule, f"got {name!r} {again} times"))
+            raise InvalidInputError("--prediction", rule, f"got {name!r} {again} times")
     named = [InputNames.of_columns(outcome, name, weight) for name in predictions]
     numbers = [outcome, *predictions, *([weight] if weight else [])]
     read, labels = outcome_table(file, numbers, [clusters] if clusters else [])
     masses = read[weight] if weight else None
     for name, names in zip(predictions, named, strict=True):
-        refuse_swapped(check_records(read[outcome], read[name], masses, missing, names), names)
+        checked = check_records(read[outcome], read[name], masses, missing, names)
+        rows.refuse_swapped(swapped(checked), names)
     return read, labels
 
 
@@ -173,13 +157,13 @@ def _charts(y: Any, models: dict[str, Any], how: dict[str, Any]) -> dict[str, An
     from calibrant.report.charts import comparison, decision_curves
 
     def reliability() -> Any:
-        rows = {name: how[name] for name in ("sample_weight", "missing")}
-        return comparison({name: Forecasts(y, p, **rows) for name, p in models.items()})
+        given = {name: how[name] for name in ("sample_weight", "missing")}
+        return comparison({name: Forecasts(y, p, **given) for name, p in models.items()})
 
-    return {
-        "reliability": reliability,
-        "net-benefit": lambda: decision_curves(net_benefits(y, models, **how)),
-    }
+    def benefit() -> Any:
+        return decision_curves(net_benefits(y, models, **how))
+
+    return {"reliability": reliability, "net-benefit": benefit}
 
 
 def _compare_groups(
@@ -187,16 +171,18 @@ def _compare_groups(
     ordered: bool, json_: bool, *, missing: Missing, **how: Any,
 ) -> None:  # fmt: skip
     if "," in groups:
-        raise InvalidInputError(sentence("--groups", "takes one column here", f"got {groups!r}", SEVERAL))
+        raise InvalidInputError("--groups", "takes one column here", f"got {groups!r}", SEVERAL)
     if len(predictions) > 1:
         rule, got = "compares one column of predictions", f"got {pluralize(len(predictions), 'column')}"
-        raise InvalidInputError(sentence("--groups", rule, got, "compare the models one by one"))
+        raise InvalidInputError("--groups", rule, got, "compare the models one by one")
     opt.refuse_typed("does not apply to --groups, which compares by the odds", "measure")
     column = opt.chosen_clusters()
-    wanted = [groups, *([column] if column else [])]
-    y, p, masses, labels = read_checked(file, (outcome, predictions[0], weight), missing, wanted)
+    y, p, masses, labels = rows.read_checked(
+        file, outcome=outcome, prediction=predictions[0], weight=weight, missing=missing,
+        labels=[groups, *([column] if column else [])],
+    )  # fmt: skip
     if ordered:
-        refuse_dates_as_text(labels[groups], groups)
+        rows.refuse_dates_as_text(labels[groups], groups)
     result = compare_groups(
         y, p, {groups: labels[groups]}, sample_weight=masses, ordered=ordered or None, missing=missing,
         clusters={column: labels[column]} if column else None, **how,
@@ -204,9 +190,9 @@ def _compare_groups(
     show_result(result, json_, result.group_sheet())
     if json_:
         return
-    print_sentences(f"{INTERVALS_ALONE}\n")
+    out.print_sentences(f"{INTERVALS_ALONE}\n")
     pairs = result.pair_sheet()
     if pairs.lines:
-        show_sheet(pairs)
+        out.show_sheet(pairs)
     if result.pairs_left_out():
-        print_sentences(result.pairs_left_out())
+        out.print_sentences(result.pairs_left_out())

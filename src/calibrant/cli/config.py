@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import CONFIG, NameList, writes_files
+from calibrant.cli.options import CONFIG, Text, writes_files
 from calibrant.cli.output import with_showing_options
 from calibrant.cli.reading import with_reading_options
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 
 # Every command: the file in this package of the same name defines it, except for those in ELSEWHERE
 SECTIONS = {
@@ -59,7 +59,7 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
         if path is not None:
             got = "got a folder, device or pipe" if path and file.exists() else "got no such file"
             hint = f"{os.devnull} means no defaults"
-            raise UnreadableFileError(sentence(f"file {path!r} of --config", "must be a file", got, hint))
+            raise UnreadableFileError(f"file {path!r} of --config", "must be a file", got, hint)
         return path
     section = _table(_table(_parsed(file), "tool", file), "calibrant", file)
     command = str(context.command.name)
@@ -83,7 +83,7 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
         if path is None and writes_files(options[key]):  # it may be someone else's folder
             rule, got = "must not name a file to write", f"got {given[key]!r}"
             hint = f"type --{key}, or --config {file} if you trust this file"
-            raise InvalidInputError(sentence(f"{key} in {file}", rule, got, hint))
+            raise InvalidInputError(f"{key} in {file}", rule, got, hint)
     context.default_map = {
         str(options[key].name): _as_typed(options[key], key, item, file) for key, item in given.items()
     }
@@ -94,22 +94,21 @@ def _parsed(file: Path) -> Table:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must be TOML", str(error))) from None
+        rule, reason = "must be TOML", str(error)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must be readable", reason)) from None
+        rule, reason = "must be readable", error.strerror or str(error)
+    raise UnreadableFileError(f"file {str(file)!r}", rule, reason)
 
 
 def _table(around: Table, key: str, file: Path) -> Table:
     """Return a table of a TOML file, empty if it is absent."""
     inner = around.get(key, {})
     if not isinstance(inner, dict):
-        raise InvalidInputError(sentence(f"{key} in {file}", "must be a table", f"got {inner!r}"))
+        raise InvalidInputError(f"{key} in {file}", "must be a table", f"got {inner!r}")
     return inner
 
 
 def _options(command: click.Command) -> dict[str, click.Parameter]:
-    """Return the options of a command by their long names."""
     long = [(name, p) for p in command.params for name in p.opts if name.startswith("--")]
     return {name.removeprefix("--"): p for name, p in long if name not in ("--config", "--help")}
 
@@ -119,11 +118,11 @@ def _as_typed(option: click.Parameter, key: str, item: Any, file: Path) -> Any:
     multiple = isinstance(option, click.Option) and option.multiple
     if multiple and isinstance(item, dict):
         return [f"{name}={value}" for name, value in item.items()]
-    if isinstance(item, list) and (multiple or isinstance(option.type, NameList)):
+    if isinstance(item, list) and (multiple or (isinstance(option.type, Text) and option.type.is_list)):
         return [str(part) for part in item]
     is_flag = isinstance(option, click.Option) and option.is_flag
     if isinstance(item, str | int | float) and is_flag == isinstance(item, bool) and not multiple:
         return item if is_flag else str(item)
     rule = "must be a table or a list of texts" if multiple else "must be text or a number"
     rule = "must be true or false" if is_flag else rule
-    raise InvalidInputError(sentence(f"{key} in {file}", rule, f"got {item!r}"))
+    raise InvalidInputError(f"{key} in {file}", rule, f"got {item!r}")

@@ -9,8 +9,8 @@ from calibrant.cli.options import as_json, examples, file_option
 from calibrant.cli.output import print_note
 from calibrant.demo import demonstration
 from calibrant.errors import MissingDependencyError
-from calibrant.files import atomic_write, check_target
 from calibrant.evaluation.evaluate import evaluate
+from calibrant.files import atomic_write
 
 
 @click.command(epilog=examples("calibrant demo --csv loans.csv"))
@@ -27,8 +27,6 @@ from calibrant.evaluation.evaluate import evaluate
 @as_json
 def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
     """Generate loans with predicted default probabilities, evaluate them, and write both to files."""
-    for target in filter(None, (html, table)):
-        check_target(target)
     data = demonstration(rows, seed)
     print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
     groups = {"employment": data.employment, "region": data.region}

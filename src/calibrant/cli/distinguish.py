@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from calibrant.cli import options as opt
 from calibrant.cli.output import print_note, print_result, show_json, show_table
 from calibrant.cli.rows import read_checked, shown_name
-from calibrant.files import atomic_write, check_target
+from calibrant.files import atomic_write
 from calibrant.groups import distinguisher as learned
 from calibrant.io.read import FileNames
-from calibrant.records import Missing
 
 
 @click.command(
@@ -26,26 +27,24 @@ from calibrant.records import Missing
 @opt.seed
 @opt.as_json
 def distinguish(
-    file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    covariates: list[str], nominal: list[str] | None, draws: int, confidence: float, html: str | None,
-    seed: int | None, json_: bool,
+    file: FileNames, covariates: list[str], nominal: list[str] | None, draws: int, confidence: float,
+    html: str | None, seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Let a model learn from the covariates in FILE where the predictions fail, and test what it learned.
 
     It learns from one half of the rows and is tested on the other, in turns. The question is more than
     calibration: do the covariates know anything that the predictions do not?
     """
-    if html:
-        check_target(html, opt.files_read())
-    y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, covariates)
+    y, p, weights, others = read_checked(file, **columns, labels=covariates)
     distinguished = learned.distinguish(
         y, p, others, sample_weight=weights, draws=draws, confidence=confidence, nominal=nominal or [],
-        missing=missing, seed=seed,
+        missing=columns["missing"], seed=seed,
     )  # fmt: skip
     if html:
         from calibrant.report.pages import distinguisher_page
 
-        page = distinguisher_page(distinguished, title=f"Learned auditor: {prediction} in {shown_name(file)}")
+        title = f"Learned auditor: {columns['prediction']} in {shown_name(file)}"
+        page = distinguisher_page(distinguished, title=title)
         print_note(f"report: {atomic_write(html, page)}")
     if json_:
         show_json(distinguished.to_dict())

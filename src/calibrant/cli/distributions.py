@@ -8,22 +8,12 @@ import click
 import numpy as np
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import (
-    SavedCharts,
-    charts_out,
-    print_note,
-    print_result,
-    print_sentences,
-    show_json,
-    show_result,
-    show_sheet,
-)
+from calibrant.cli import output as out
 from calibrant.cli.rows import shown_name
 from calibrant.distributions.quantiles import interval_coverage
 from calibrant.distributions.thresholds import horizon_table
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.evaluation.tables import leading_groups
-from calibrant.files import check_target
 from calibrant.groups.audit_result import group_table
 from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
@@ -48,7 +38,7 @@ FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
 @opt.grouped
 @opt.missing
 @opt.html_page
-@charts_out
+@out.charts_out
 @opt.option_of(evaluate_distributions, "--draws", help="Simulated data sets.")
 @opt.seed
 @opt.as_json
@@ -56,7 +46,7 @@ def distributions(
     file: FileNames, outcome: str | None, members: list[str] | None, quantiles: list[str] | None,
     cdf: list[str] | None, lower: str | None, upper: str | None, coverage: float | None, time: str | None,
     event: str | None, strata: str | None, at: list[float] | None, groups: list[str] | None,
-    missing: Missing, html: str | None, charts: SavedCharts, draws: int, seed: int | None, json_: bool,
+    missing: Missing, html: str | None, charts: out.SavedCharts, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Check forecast distributions in FILE: too narrow, too wide, biased or fine, and for whom.
 
@@ -64,9 +54,7 @@ def distributions(
     """
     given = [members, quantiles, cdf, lower]
     if sum(one is not None for one in given) != 1 or (lower is None) != (upper is None):
-        raise InvalidInputError(sentence("distributions", f"needs one of {FORMS}", "got none or several"))
-    if html:
-        check_target(html, opt.files_read())
+        raise InvalidInputError("distributions", f"needs one of {FORMS}", "got none or several")
     how: dict[str, Any] = {"missing": missing, "draws": draws, "seed": seed}
     if time is not None or event is not None:
         found: Any = _horizons(file, time, event, strata, cdf, how)
@@ -75,7 +63,7 @@ def distributions(
     elif lower is not None and upper is not None:
         numbers, _ = read_table(file, [outcome, lower, upper], [])
         if coverage is None:
-            raise InvalidInputError(sentence("--lower and --upper", "need --coverage", "got none"))
+            raise InvalidInputError("--lower and --upper", "need --coverage", "got none")
         found = interval_coverage(numbers[outcome], numbers[lower], numbers[upper], coverage=coverage, **how)
     else:
         names, places = (members, []) if members else _pairs(quantiles or cdf or [])
@@ -90,13 +78,13 @@ def distributions(
     charts.check(drawn)
     if html:
         if not isinstance(found, DistributionEvaluation):
-            raise InvalidInputError(sentence("--html", "needs --members, --quantiles or --cdf alone"))
-        print_note(f"report: {found.to_html(html)}")
+            raise InvalidInputError("--html", "needs --members, --quantiles or --cdf alone")
+        out.print_note(f"report: {found.to_html(html)}")
     charts.write(drawn)
     if isinstance(found, DistributionEvaluation):
         _show(found, json_)
     else:
-        show_result(found, json_, found.sheet())
+        out.show_result(found, json_, found.sheet())
 
 
 def _horizons(
@@ -104,7 +92,7 @@ def _horizons(
     how: dict[str, Any],
 ) -> Any:  # fmt: skip
     if time is None or event is None or cdf is None:
-        raise InvalidInputError(sentence("--time", "needs --event and --cdf", hint="--cdf p1=1,p2=2"))
+        raise InvalidInputError("--time", "needs --event and --cdf", hint="--cdf p1=1,p2=2")
     names, horizons = _pairs(cdf)
     read, others = read_table(file, [time, event, *names], [strata] if strata else [])
     predictions = {horizon: read[name] for name, horizon in zip(names, horizons, strict=True)}
@@ -123,7 +111,7 @@ def _pairs(texts: list[str]) -> tuple[list[str], list[float]]:
             name = ""
         if not name:
             rule, hint = "must be NAME=NUMBER", "such as q05=0.05,q50=0.5"
-            raise InvalidInputError(sentence("a column", rule, f"got {text!r}", hint))
+            raise InvalidInputError("a column", rule, f"got {text!r}", hint)
         names.append(name)
     order = np.argsort(numbers, kind="stable")
     return [names[k] for k in order], [numbers[k] for k in order]
@@ -139,15 +127,15 @@ def _charts(found: Any) -> Any:
 
 def _show(found: DistributionEvaluation, json_: bool) -> None:
     if json_:
-        show_json(found.to_dict())
+        out.show_json(found.to_dict())
         return
-    print_sentences(f"{found.verdict}\n")
+    out.print_sentences(f"{found.verdict}\n")
     for part in (found.quantiles, found.thresholds):
         if part is not None:
-            print_sentences(str(part))
-            show_sheet(part.sheet())
-            print_result()
+            out.print_sentences(str(part))
+            out.show_sheet(part.sheet())
+            out.print_result()
     for audited in (found.bias_by_group, found.width_by_group):
         if audited is not None:
-            show_sheet(group_table(leading_groups(audited)))
-    print_note(f"seed {found.seed}")
+            out.show_sheet(group_table(leading_groups(audited)))
+    out.print_note(f"seed {found.seed}")

@@ -10,28 +10,11 @@ from typing import Any
 import click
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import (
-    SavedCharts,
-    charts_out,
-    in_csv,
-    one_line,
-    print_note,
-    print_result,
-    show_json,
-    show_sheet,
-    show_values,
-)
+from calibrant.cli import output as out
+from calibrant.cli import rows
+from calibrant.cli.output import one_line, print_result, show_sheet
 from calibrant.cli.reading import CensoredColumn, kept, log_summary, rows_typed, takes_censored
-from calibrant.cli.rows import (
-    chosen_groups,
-    group_dicts,
-    progress_bar,
-    read_rows,
-    show_groups,
-    shown_name,
-    sketch_if_needed,
-)
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.evaluation.evaluate import Evaluation
 from calibrant.evaluation.evaluate import evaluate as evaluate_rows
 from calibrant.evaluation.tables import (
@@ -45,13 +28,11 @@ from calibrant.evaluation.tables import (
     notes,
 )
 from calibrant.evaluation.verdict import Verdict
-from calibrant.files import check_target
 from calibrant.formatting import format_value
 from calibrant.groups.audit_result import group_table, group_values
 from calibrant.inference.testing import CLASSIC
 from calibrant.io.read import FileNames
 from calibrant.logs.evaluation import LogEvaluation
-from calibrant.records import Missing
 from calibrant.sketch.sketch import Sketch
 
 
@@ -74,40 +55,37 @@ from calibrant.sketch.sketch import Sketch
 @opt.html_page
 @click.option("--title", help="Title of the report.")
 @click.option("--subtitle", help="Line below the title of the report.")
-@charts_out
+@out.charts_out
 @opt.option_of(
     evaluate_rows, "--draws", help="Simulated data sets for p-values, and resamples for intervals."
 )
 @opt.seed
 @opt.as_json
 def evaluate(
-    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    groups: list[str] | None, measures: list[str] | None, point: str | None,
-    html: str | None, title: str | None, subtitle: str | None, charts: SavedCharts, draws: int,
-    seed: int | None, json_: bool,
+    file: FileNames, groups: list[str] | None, measures: list[str] | None, point: str | None,
+    html: str | None, title: str | None, subtitle: str | None, charts: out.SavedCharts, draws: int,
+    seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
 
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
-    if html:
-        check_target(html, opt.files_read())
-    else:
+    if not html:
         opt.refuse_typed("needs --html", "title", "subtitle")
     log = log_summary()
-    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
-    sketch = sketch_if_needed(file, **columns)  # type: ignore[arg-type]
-    default = f"{prediction} in {shown_name(file)}" if sketch is None else f"sketch {shown_name(file)}"
-    with progress_bar("measuring") as progress:
+    sketch = rows.sketch_if_needed(file, **columns)
+    whose = f"{columns['prediction']} in" if sketch is None else "sketch"
+    default = f"{whose} {rows.shown_name(file)}"
+    with rows.progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "progress": progress, "draws": draws}
         options |= {"seed": seed, "subtitle": subtitle or ""}
         options["title"] = title or (log.title() if log else "") or default
         if sketch is not None:
             if point:
-                raise InvalidInputError(sentence("--id", "needs the records", "got a sketch of them"))
-            evaluation = evaluate_rows(sketch, groups=chosen_groups(sketch, groups), **options)
+                raise InvalidInputError("--id", "needs the records", "got a sketch of them")
+            evaluation = evaluate_rows(sketch, groups=rows.chosen_groups(sketch, groups), **options)
         else:
-            data = read_rows(file, **columns, groups=groups, point=point)  # type: ignore[arg-type]
+            data = rows.read_rows(file, **columns, groups=groups, point=point)
             evaluation = evaluate_rows(data.forecasts, groups=data.groups, ids=data.ids, **options)
             recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": kept("pos_label")}
             recorded |= {"scale": list(kept("scale"))} if kept("scale") else {}
@@ -117,7 +95,7 @@ def evaluate(
     answered = LogEvaluation.of(evaluation, log) if log is not None else None
     write_report(answered or evaluation, html)  # files first: the reader of stdout may stop early
     charts.write(drawn)
-    next_step = next_command(evaluation.verdict, outcome, prediction, weight)
+    next_step = next_command(evaluation.verdict, columns["outcome"], columns["prediction"], columns["weight"])
     if log is not None and evaluation.verdict.action == "recalibrate":
         given = [*opt.files_read(), "--log", log.tool]
         next_step = shlex.join(["calibrant", "recalibrate", *given, "-o", "map.json"])
@@ -130,19 +108,19 @@ def show_evaluation(
 ) -> None:  # fmt: skip
     """Print verdict and tables, or one JSON object; the groups of a sketch too, if it has any."""
     if json_:
-        groups = {"sketch_groups": group_dicts(sketch)} if sketch is not None and sketch.by else {}
-        show_json({**(log or evaluation).to_dict(), **groups})
+        groups = {"sketch_groups": rows.group_dicts(sketch)} if sketch is not None and sketch.by else {}
+        out.show_json({**(log or evaluation).to_dict(), **groups})
         return
     audit = evaluation.audit
-    if in_csv():
+    if out.in_csv():
         print_result(evaluation.verdict.sentence)
-        show_values(measure_values(evaluation.rows))
+        out.show_values(measure_values(evaluation.rows))
         if audit is not None:
-            show_values([group_values(group) for group in audit.groups])
+            out.show_values([group_values(group) for group in audit.groups])
     else:
         _show_text(evaluation, next_step or evaluation.verdict.next_step, log)
     if sketch is not None:
-        show_groups(sketch)
+        rows.show_groups(sketch)
 
 
 def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None = None) -> None:
@@ -186,9 +164,8 @@ def next_command(verdict: Verdict, outcome: str | None, prediction: str | None, 
 
 
 def write_report(evaluation: Evaluation | LogEvaluation, html: str | None) -> None:
-    """Write the page if one was asked for, and say where it is."""
     if html:
-        print_note(f"report: {evaluation.to_html(html)}")
+        out.print_note(f"report: {evaluation.to_html(html)}")
 
 
 def _names(chosen: list[str] | None) -> list[str] | None:
@@ -198,5 +175,5 @@ def _names(chosen: list[str] | None) -> list[str] | None:
         return list(measures())
     for name in set(chosen or ()) & set(CLASSIC):
         hint = f"calibrant test -m {name} has its statistic and p-value"
-        raise InvalidInputError(sentence("--measures", "must name measures", f"got the test {name!r}", hint))
+        raise InvalidInputError("--measures", "must name measures", f"got the test {name!r}", hint)
     return chosen

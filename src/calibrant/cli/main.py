@@ -89,7 +89,6 @@ def main() -> None:
 
 
 def run_command() -> int:
-    """Run the command and return the exit code."""
     try:
         calibrant(prog_name="calibrant", standalone_mode=False)
         return 0

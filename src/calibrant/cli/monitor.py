@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 
 from calibrant import __version__
-from calibrant.cli.options import NAME, as_json, examples, files_read, outcome_option, rows_in, same_option
+from calibrant.cli import options as opt
+from calibrant.cli import rows as ordered
 from calibrant.cli.output import deliver_results, print_note, show_json, show_table
-from calibrant.cli.rows import (
-    OrderedRows,
-    counted_parts,
-    read_ordered,
-    register_batch,
-    with_beginning,
-    with_parts,
-)
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.files import atomic_write, check_target, lock_file
+from calibrant.cli.rows import OrderedRows
+from calibrant.errors import InvalidInputError
+from calibrant.files import atomic_write, lock_file
 from calibrant.formatting import pluralize, pvalue_text
 from calibrant.io.read import FileNames
 from calibrant.online.inputs import label_names
@@ -38,18 +32,18 @@ NAMED = 3  # groups named in the line of an alarm
 ALARM = 1  # exit code
 
 
-@click.command("monitor", epilog=examples("calibrant monitor today.csv -y default -p p --state monitor.json"))
-@rows_in
-@outcome_option
-@click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
-@click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
-@click.option("--by", type=NAME, help="Column of groups, each of which gets a monitor of its own.")
+@click.command(epilog=opt.examples("calibrant monitor today.csv -y default -p p --state monitor.json"))
+@opt.rows_in
+@opt.outcome_option
+@opt.prediction_option
+@opt.order_option
+@opt.column_option("--by", help="Column of groups, each of which gets a monitor of its own.")
 @click.option("--group", "groups", multiple=True, help="A group of --by; repeat.  [default: those of FILE]")
 @click.option("--alpha", type=float, help=f"Chance of a false alarm, ever.  [default: {ALPHA:g}]")
-@click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the monitor between runs.")
-@click.option("--grown", is_flag=True, help="FILE starts at the first record: skip those already seen.")
-@same_option
-@as_json
+@opt.file_option("--state", help="File that keeps the monitor between runs.")
+@opt.flag("--grown", help="FILE starts at the first record: skip those already seen.")
+@opt.same_option
+@opt.as_json
 def monitor(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, groups: Sequence[str],
     alpha: float | None, state: str | None, grown: bool, same: bool, json_: bool,
@@ -63,138 +57,102 @@ def monitor(
     run are refused unless --same counts them again; --grown skips those of a file that grows.
     """
     if grown and not state:
-        raise InvalidInputError(sentence("--grown", "needs --state", "got none"))
+        raise InvalidInputError("--grown", "needs --state", "got none")
     if groups and not by:
-        raise InvalidInputError(sentence("--group", "needs --by", "got none"))
-    if state:
-        check_target(state, files_read())
-    rows = read_ordered(
-        file,
-        outcome=outcome,
-        prediction=prediction,
-        order=order,
-        others=[by] if by else [],
-        unknown=False,
-        hint="leave rows out until their outcome is known",
-    )
-    with _kept(state) as path:
-        watch = _opened(path, rows, by, groups, alpha)
-        parts = counted_parts(path, type(watch).__name__)
-        parts = (
-            with_beginning(parts, rows, _seen(watch)) if grown else register_batch(parts, rows, same, path)
-        )
+        raise InvalidInputError("--group", "needs --by", "got none")
+    hint = "leave rows out until their outcome is known"
+    rows = ordered.read_ordered(file, outcome, prediction, order, [by] if by else [], hint)
+    with lock_file(state) if state else nullcontext():  # two runs at once would lose records
+        watch = _opened(state, rows, by, groups, alpha)
+        parts = ordered.counted_parts(state, type(watch).__name__)
+        if grown:
+            parts = ordered.with_beginning(parts, rows, _seen(watch))
+        else:
+            parts = ordered.register_batch(parts, rows, same, state)
         before = _readings(watch)
-        readings = _updated(watch, rows, by, grown)
+        readings = _updated(watch, rows.after(_seen(watch)) if grown else rows, by)
         if readings[GroupMonitor.EVERYBODY].n == before[GroupMonitor.EVERYBODY].n:
             print_note("no new rows in FILE: nothing was counted")
         _show(readings, before, watch.alpha, json_)
         deliver_results()
-        if path is not None:
-            atomic_write(path, sealed(with_parts(watch.to_json(), parts)))
+        if state is not None:
+            atomic_write(state, sealed(ordered.with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
 
 
-@contextmanager
-def _kept(state: str | None) -> Iterator[Path | None]:
-    """Hold the lock of the state, if there is one, so that two runs at once cannot lose records."""
-    if state is None:
-        yield None
-        return
-    with lock_file(state):
-        yield Path(state)
-
-
 def _opened(
-    path: Path | None, rows: OrderedRows, by: str | None, groups: Sequence[str], alpha: float | None
+    state: str | None, rows: OrderedRows, by: str | None, groups: Sequence[str], alpha: float | None
 ) -> Monitor | GroupMonitor:
-    """Return the monitor that the state holds, or a new one."""
-    if path is None or not path.exists():
+    if state is None or not Path(state).exists():
         level = ALPHA if alpha is None else alpha
         if by is None:
             return Monitor(alpha=level)
         names = groups or _groups(rows, by)
         if not names:
             hint = "name every group that may come with --group, or begin with a file that has them"
-            raise InvalidInputError(sentence(f"column {by!r}", "must have groups", "got no rows", hint))
+            raise InvalidInputError(f"column {by!r}", "must have groups", "got no rows", hint)
         return GroupMonitor(names, alpha=level)
     kind = Monitor if by is None else GroupMonitor
     try:
-        watch = kind.from_json(read_text(path))
+        watch = kind.from_json(read_text(state))
     except InvalidInputError as error:
         hint = error.hint or "was it made with another --by"
-        raise error.with_parts(subject=f"file {str(path)!r}: {error.subject}", hint=hint) from None
+        raise error.with_parts(subject=f"file {state!r}: {error.subject}", hint=hint) from None
     if alpha is not None and abs(watch.alpha - alpha) > 1e-12:
         rule = f"must be that of the state, {watch.alpha:g}"
-        raise InvalidInputError(sentence("--alpha", rule, f"got {alpha:g}"))
+        raise InvalidInputError("--alpha", rule, f"got {alpha:g}")
     if isinstance(watch, GroupMonitor) and groups and set(groups) != set(watch.groups):
         rule = f"must be those of the state, {', '.join(watch.groups)}"
-        raise InvalidInputError(sentence("--group", rule, f"got {', '.join(groups)}", "leave it out"))
+        raise InvalidInputError("--group", rule, f"got {', '.join(groups)}", "leave it out")
     return watch
 
 
 def _seen(watch: Monitor | GroupMonitor) -> int:
-    """Return how many records were counted before."""
     return watch.n if isinstance(watch, Monitor) else watch.monitors[GroupMonitor.EVERYBODY].n
 
 
 def _readings(watch: Monitor | GroupMonitor) -> dict[str, Reading]:
-    """Return what every monitor says."""
     monitors = {GroupMonitor.EVERYBODY: watch} if isinstance(watch, Monitor) else watch.monitors
     return {name: one.reading() for name, one in monitors.items()}
 
 
-def _updated(
-    watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None, grown: bool
-) -> Mapping[str, Reading]:
-    """Feed the rows that are new, and return what every monitor says."""
-    fresh = rows.after(_seen(watch)) if grown else rows
+def _updated(watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None) -> Mapping[str, Reading]:
+    """Feed the rows to the monitors, unless there is a group that they were not started with."""
     if isinstance(watch, Monitor):
-        for block in fresh.blocks():
+        for block in rows.blocks():
             watch.update(block.outcome, block.prediction)
         return _readings(watch)
-    whole_days = _are_whole_days(fresh.columns[str(by)], watch.groups)
-    _check_known(fresh, watch.groups, str(by), whole_days)
-    for block in fresh.blocks():
-        watch.update(block.outcome, block.prediction, _labels(block.columns[str(by)], whole_days))
+    by = str(by)
+    rows = _with_days(rows, by, watch.groups)
+    found: Counter[str] = Counter()
+    for block in rows.blocks():
+        found.update(label_names(block.columns[by]).tolist())
+    strange = {name: count for name, count in found.items() if name not in set(watch.groups)}
+    if strange:
+        rule = f"must hold the groups that the monitor began with, {', '.join(watch.groups)}"
+        hint = "begin a new state, with a --group for every group that may come"
+        got = f"got {next(iter(strange))!r} ({pluralize(sum(strange.values()), 'row')} of other groups)"
+        raise InvalidInputError(f"column {by!r}", rule, got, hint)
+    for block in rows.blocks():
+        watch.update(block.outcome, block.prediction, block.columns[by])
     return _readings(watch)
 
 
-def _check_known(rows: OrderedRows, known: Sequence[str], by: str, whole_days: bool) -> None:
-    """Refuse groups that the monitors were not started with."""
-    others: Counter[str] = Counter()
-    for block in rows.blocks():
-        others.update(label_names(_labels(block.columns[by], whole_days)).tolist())
-    strange = {name: count for name, count in others.items() if name not in set(known)}
-    if strange:
-        rule = f"must hold the groups that the monitor began with, {', '.join(known)}"
-        hint = "begin a new state, with a --group for every group that may come"
-        got = f"got {next(iter(strange))!r} ({pluralize(sum(strange.values()), 'row')} of other groups)"
-        raise InvalidInputError(sentence(f"column {by!r}", rule, got, hint))
-
-
 def _groups(rows: OrderedRows, by: str) -> list[Any]:
-    """Return the groups of a column in the order in which they appear."""
-    whole_days = _are_whole_days(rows.columns[by])
     found: dict[Any, None] = {}
-    for block in rows.blocks():
-        found |= dict.fromkeys(_labels(block.columns[by], whole_days).tolist())
+    for block in _with_days(rows, by).blocks():
+        found |= dict.fromkeys(block.columns[by].tolist())
     return list(found)
 
 
-def _are_whole_days(column: npt.NDArray[Any], known: Sequence[str] = ()) -> bool:
-    """Return whether all times are midnight, unless the state names its groups with a time of day."""
+def _with_days(rows: OrderedRows, by: str, known: Sequence[str] = ()) -> OrderedRows:
+    """Turn times that are all midnight into days, unless the state names its groups with a time of day."""
+    column = rows.columns[by]
     if column.dtype.kind != "M" or any(name.endswith(" 00:00:00") for name in known):
-        return False
-    return bool(np.all((column.astype("datetime64[D]") == column) | np.isnat(column)))
-
-
-def _labels(column: npt.NDArray[Any], whole_days: bool) -> npt.NDArray[Any]:
-    """Return the labels of groups; days have no time of day."""
-    if not whole_days:
-        return column
-    labels = column.astype("datetime64[D]").astype(str).astype(object)
-    labels[np.isnat(column)] = None
-    return labels
+        return rows
+    days = column.astype("datetime64[D]")
+    whole = np.all((days == column) | np.isnat(column))
+    return replace(rows, columns={**rows.columns, by: days}) if whole else rows
 
 
 def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha: float, json_: bool) -> None:
@@ -220,13 +178,11 @@ def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha:
 
 def _since(readings: Mapping[str, Reading]) -> str:
     """Say for whom, and from which record on the evidence is strongest."""
-    loud = {name: reading for name, reading in readings.items() if reading.alarm}
-    said = [
-        ("" if len(readings) == 1 else f" {name}") + f" since record {(reading.onset or 0) + 1:,}"
-        for name, reading in loud.items()
-    ]
-    whose = "" if len(readings) == 1 else " in"
-    return whose + ",".join(said[:NAMED]) + (f" and {len(said) - NAMED:,} more" if len(said) > NAMED else "")
+    since = {name: f" since record {(one.onset or 0) + 1:,}" for name, one in readings.items() if one.alarm}
+    if len(readings) == 1:
+        return "".join(since.values())
+    said = [f" {name}{words}" for name, words in since.items()]
+    return " in" + ",".join(said[:NAMED]) + (f" and {len(said) - NAMED:,} more" if len(said) > NAMED else "")
 
 
 def _line(name: str, reading: Reading, new: int) -> list[str]:

@@ -17,7 +17,8 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
+from calibrant.files import check_target
 
 BEHIND = "calibrant.behind"  # where the context keeps the files behind FILE
 SPOOLED = "calibrant.spooled"  # where it keeps the copies of standard input
@@ -35,7 +36,6 @@ class InputPath(click.Path):
 
 
 def writes_files(option: click.Parameter) -> bool:
-    """Return whether an option names files that the command writes."""
     if not isinstance(option, click.Option) or option.name == "config":
         return False
     path = isinstance(option.type, click.Path) and not isinstance(option.type, InputPath)
@@ -43,7 +43,7 @@ def writes_files(option: click.Parameter) -> bool:
 
 
 def check_paths(context: click.Context) -> None:
-    """Refuse to write a file that the command also reads, or to write one file twice.
+    """Refuse to write a file that the command also reads, to write one file twice, or where none can be.
 
     Links and hard links count as the file they lead to. A state is read and written by the same option.
     """
@@ -58,14 +58,15 @@ def check_paths(context: click.Context) -> None:
             named_by = option.human_readable_name if argument else option.opts[0]
             names = (value,) if isinstance(value, str) else value or ()
             known += [(Path(name), named_by) for name in names]
-        elif writes_files(option) and value:
+        elif writes_files(option) and (value or (value == "" and "--output" in option.opts)):
             names = [text.partition("=")[2] for text in value] if option.name == CHARTS else [value]
-            written += [(name, option.opts[0]) for name in names if name]
+            written += [(name, option.opts[0]) for name in names if name or option.name != CHARTS]
     for name, named_by in written:
         for other, other_named_by in known:
             if _is_same(Path(name), other):
                 rule = f"must not be the file of {other_named_by}"
-                raise InvalidInputError(sentence(named_by, rule, f"got {name!r}"))
+                raise InvalidInputError(named_by, rule, f"got {name!r}")
+        check_target(name)
         known.append((Path(name), named_by))
 
 
@@ -119,8 +120,11 @@ class Text(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
     def __init__(self, read: Callable[[Any], Any], words: Words | None = None) -> None:
         self.read, self.words = read, words
 
+    @property
+    def is_list(self) -> bool:
+        return self.read is _read_names
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value."""
         try:
             return self.read(value)
         except (TypeError, ValueError) as error:
@@ -130,28 +134,14 @@ class Text(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
         """Return the words that begin so; of several names the next one, without those typed already."""
         if self.words is None:
             return []
-        several = isinstance(self, NameList)
-        before, comma, start = incomplete.rpartition(",") if several else ("", "", incomplete)
+        before, comma, start = incomplete.rpartition(",") if self.is_list else ("", "", incomplete)
         words = [word for word in self.words(ctx) if not comma or word not in before.split(",")]
         begun = [word for word in words if word.startswith(start) and _is_safe(word)]
         return [CompletionItem(before + comma + word) for word in begun]
 
 
-class Name(Text):
-    """The name of a column, or of what else completes in the shell: any text that is not blank."""
-
-    def __init__(self, words: Words = columns_typed) -> None:
-        super().__init__(_read_name, words)
-
-
-class NameList(Text):
-    """Several names with commas between them; quotes around a name that has a comma itself."""
-
-    def __init__(self, words: Words = columns_typed) -> None:
-        super().__init__(_read_names, words)
-
-
 def _read_name(value: Any) -> str:
+    """Take any text that is not blank."""
     if not str(value).strip():
         raise ValueError("is an empty name")
     try:
@@ -162,7 +152,7 @@ def _read_name(value: Any) -> str:
 
 
 def _read_names(value: Any) -> list[str]:
-    """Split the text as a line of CSV; a list (of a TOML file) is taken as it is."""
+    """Split names at commas, with quotes around one that has a comma; a list (of TOML) is taken as it is."""
     try:
         cells = next(csv.reader([value], skipinitialspace=True), []) if isinstance(value, str) else value
     except csv.Error:
@@ -200,8 +190,9 @@ def _methods(context: click.Context) -> Iterable[str]:
     return ["auto", *recalibrations()]
 
 
-NAME, NAMES, METHOD = Name(), NameList(), Name(_methods)
-MEASURE, MEASURES = Name(_measures), NameList(_measures)
+NAME, NAMES = Text(_read_name, columns_typed), Text(_read_names, columns_typed)
+MEASURE, MEASURES = Text(_read_name, _measures), Text(_read_names, _measures)
+METHOD = Text(_read_name, _methods)
 LIMIT = Text(str, lambda context: (f"{name}=" for name in _measures(context)))  # MEASURE=LIMIT
 THRESHOLDS, SCALE = Text(_read_thresholds), Text(_read_scale)
 
@@ -229,10 +220,10 @@ html_page = file_option("--html", help="Write the report, one self-contained pag
 same_option = flag("--same", help="Count rows even if the state has counted the same.")
 as_json = flag("--json", "json_", help="Print one JSON object on stdout.")
 seed = click.option("--seed", type=int, default=0, help="Seed of everything random.")
+order_option = column_option("--order", help="Column to sort the rows by.  [default: the order of the file]")
 
 
 def examples(*lines: str) -> str:
-    """Return the end of a command's help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -243,7 +234,6 @@ def option_of(function: Callable[..., Any], name: str, **settings: Any) -> Calla
 
 
 def columns(command: F) -> F:
-    """Add --outcome, --prediction, --weight and --missing."""
     return outcome_option(prediction_option(weight_option(missing(command))))
 
 
@@ -296,7 +286,7 @@ def refuse_typed(rule: str, *options: str) -> None:
     """Refuse typed options that have no effect with the others; those in a file of defaults are ignored."""
     for option in filter(typed, options):
         shown = next(p for p in click.get_current_context().command.params if p.name == option).opts[0]
-        raise InvalidInputError(sentence(shown, rule, hint="leave it out"))
+        raise InvalidInputError(shown, rule, hint="leave it out")
 
 
 def refuse_repeated(command: click.Command, parent: click.Context, arguments: list[str]) -> None:
@@ -307,10 +297,10 @@ def refuse_repeated(command: click.Command, parent: click.Context, arguments: li
     except click.UsageError:
         return  # reported with the usage of the command when it parses them
     for option, times in Counter(order).items():
-        named = isinstance(option.type, Name | NameList)
+        named = isinstance(option.type, Text) and option.type.read in (_read_name, _read_names)
         if times > 1 and named and isinstance(option, click.Option) and not option.multiple:
             hint = SEVERAL_PREDICTIONS if option.name == "prediction" else "leave all but one out"
-            if isinstance(option.type, NameList):
+            if option.type.is_list:  # type: ignore[attr-defined]
                 hint = "write several names with commas between them"
             got = f"got it {times} times"
-            raise InvalidInputError(sentence(option.opts[0], "must be given once", got, hint))
+            raise InvalidInputError(option.opts[0], "must be given once", got, hint)

@@ -13,16 +13,16 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from types import FunctionType
 from typing import Any
 
 import click
 
-from calibrant.cli.options import check_paths, files_read, refuse_typed
+from calibrant.cli.options import check_paths, refuse_typed
 from calibrant.errors import reject_name
-from calibrant.files import atomic_write, check_target
+from calibrant.files import atomic_write
 from calibrant.results import Table, json_ready
 
 BAD_INPUT = 2  # exit code
@@ -58,7 +58,6 @@ class PrintableStream(io.TextIOWrapper):
     reader_is_gone = False
 
     def write(self, text: str) -> int:
-        """Write text, escaped."""
         shown = printable(text)
         if os.environ.get("GITHUB_ACTIONS"):
             shown = WORKFLOW_COMMAND.sub(r"\1\\\2", shown)
@@ -66,12 +65,10 @@ class PrintableStream(io.TextIOWrapper):
             return super().write(shown)
 
     def write_command(self, text: str) -> None:
-        """Write a workflow command of our own."""
         with self._noticing():
             super().write(printable(text) + "\n")
 
     def flush(self) -> None:
-        """Write what waits."""
         with self._noticing():
             super().flush()
 
@@ -102,50 +99,39 @@ def guard_output() -> PrintableStream | None:
 
     Only the progress bar goes around it, to `sys.__stderr__`.
     """
-    sys.stderr = _guarded(sys.stderr, line_buffering=True) or sys.stderr
-    guarded = _guarded(sys.stdout, line_buffering=getattr(sys.stdout, "line_buffering", False))
-    sys.stdout = guarded or sys.stdout
-    return guarded
-
-
-def _guarded(stream: Any, line_buffering: bool) -> PrintableStream | None:
-    if not isinstance(stream, io.TextIOWrapper):
-        return None
-    how: dict[str, Any] = {"errors": "backslashreplace", "newline": "\n", "line_buffering": line_buffering}
-    return PrintableStream(stream.buffer, encoding=stream.encoding, **how)
+    guarded = None
+    for name in ("stderr", "stdout"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            buffering = name == "stderr" or stream.line_buffering
+            guarded = PrintableStream(
+                stream.buffer, stream.encoding, "backslashreplace", newline="\n", line_buffering=buffering
+            )
+            setattr(sys, name, guarded)
+    return guarded if guarded is sys.stdout else None
 
 
 def print_workflow_command(text: str) -> None:
-    """Print a line that GitHub obeys, on stderr."""
     if isinstance(sys.stderr, PrintableStream):
         sys.stderr.write_command(one_line(text))
     else:
         click.echo(one_line(text), err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Showing:
-    """The form of the results, and whether notes are left out."""
-
-    form: str = "table"
-    quiet: bool = False
-
-
 class Printout:
     """What is printed for a file, which is written whole, once, when all of it is there."""
 
-    def __init__(self, path: str, sources: list[str]) -> None:
-        check_target(path, sources)
-        self.path, self.sources, self.buffer, self.delivered = path, sources, io.BytesIO(), False
+    def __init__(self, path: str) -> None:
+        self.path, self.buffer, self.delivered = path, io.BytesIO(), False
 
     def deliver(self) -> None:
-        """Write the file, unless that is done."""
         if not self.delivered:
-            atomic_write(self.path, self.buffer.getvalue(), self.sources)
+            atomic_write(self.path, self.buffer.getvalue())
         self.delivered = True
 
 
-shown_as: ContextVar[Showing] = ContextVar("shown_as", default=Showing())  # noqa: B039 - it is frozen
+shown_form: ContextVar[str] = ContextVar("shown_form", default="table")
+no_notes: ContextVar[bool] = ContextVar("no_notes", default=False)
 printout: ContextVar[Printout | None] = ContextVar("printout", default=None)
 
 
@@ -155,22 +141,26 @@ def with_showing_options(command: click.Command) -> click.Command:
     run = command.callback
     if "--json" not in known or "--format" in known or run is None:
         return command
-    kind, text = click.Choice(FORMATS), "How to print the results; csv has the tables alone."
-    command.params.append(click.Option(["--format", "form"], type=kind, default="table", help=text))
+
+    def add(*names: str, **settings: Any) -> None:
+        command.params.append(click.Option(names, **settings))
+
+    text = "How to print the results; csv has the tables alone."
+    add("--format", "form", type=click.Choice(FORMATS), default="table", help=text)
     if "--output" not in known:
-        names, text = ["--output", "-o", "printed"], "File to write the results to, in place of stdout."
-        command.params.append(click.Option(names, type=click.Path(dir_okay=False), help=text))
-    text = "Print results and errors alone, no notes."
-    command.params.append(click.Option(["--quiet", "-q"], is_flag=True, help=text))
+        text = "File to write the results to, in place of stdout."
+        add("--output", "-o", "printed", type=click.Path(dir_okay=False), help=text)
+    add("--quiet", "-q", is_flag=True, help="Print results and errors alone, no notes.")
 
     @wraps(run)
     def shown(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
         if json_ and form not in ("table", "json"):
             raise click.UsageError(f"give either --json or --format {form}")
         form = "json" if json_ else form
-        shown_as.set(Showing(form, quiet))
+        shown_form.set(form)
+        no_notes.set(quiet)
         check_paths(click.get_current_context())
-        with _into(printed, files_read()):
+        with _into(printed):
             return run(json_=form == "json", **options)
 
     command.callback = shown
@@ -178,12 +168,12 @@ def with_showing_options(command: click.Command) -> click.Command:
 
 
 @contextmanager
-def _into(path: str | None, sources: list[str]) -> Iterator[None]:
+def _into(path: str | None) -> Iterator[None]:
     """Send what is printed to a file, which is written whole when the command has a result."""
     if path is None:
         yield
         return
-    printed, stdout = Printout(path, sources), sys.stdout
+    printed, stdout = Printout(path), sys.stdout
     token = printout.set(printed)
     sys.stdout = io.TextIOWrapper(
         printed.buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
@@ -228,13 +218,12 @@ def print_sentences(text: str) -> None:
 
 def print_note(*lines: str) -> None:
     """Print lines that are not part of the result, on stderr; --quiet leaves them out."""
-    if not shown_as.get().quiet:
+    if not no_notes.get():
         for line in lines:
             click.echo(one_line(line), err=True)
 
 
 def show_result(result: Any, json_: bool, *sheets: Table) -> None:
-    """Print a result: one JSON object, or its sentence and tables."""
     if json_:
         show_json(result.to_dict())
         return
@@ -244,7 +233,6 @@ def show_result(result: Any, json_: bool, *sheets: Table) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print rows of text as a table."""
     show_sheet(Table.from_texts(columns, rows), title, blank=False)
 
 
@@ -252,7 +240,7 @@ def show_sheet(sheet: Table, title: str = "", *, blank: bool = True) -> None:
     """Print a table in the format that was asked for, and an empty line unless `blank` is false."""
     lines = (tuple(replace(cell, text=one_line(cell.text)) for cell in line) for line in sheet.lines)
     sheet = replace(sheet, columns=tuple(map(one_line, sheet.columns)), lines=tuple(lines))
-    form, title = shown_as.get().form, one_line(title)
+    form, title = shown_form.get(), one_line(title)
     if form == "csv":
         _show_csv(sheet.columns, [[cell.text for cell in line] for line in sheet.lines])
     elif form == "markdown":
@@ -268,8 +256,7 @@ def _width() -> int:
 
 
 def in_csv() -> bool:
-    """Return whether tables are printed as CSV, which other programs read."""
-    return shown_as.get().form == "csv"
+    return shown_form.get() == "csv"
 
 
 def show_values(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -298,12 +285,11 @@ def _show_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def show_json(data: Mapping[str, Any]) -> None:
-    """Print one JSON object; what JSON cannot say (NaN, infinity) becomes null."""
+    """Print one JSON object; NaN and infinity become null."""
     click.echo(json.dumps(json_ready(data), indent=2, ensure_ascii=False))
 
 
 def readable_number(value: float) -> str:
-    """Return a value at the precision people read."""
     return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"
 
 
@@ -322,7 +308,7 @@ class SavedCharts:
         from calibrant.report.charts.canvas import chart_target
 
         for one in asked:
-            check_target(chart_target(one)[1], files_read())
+            chart_target(one)  # refuses other formats
 
     def __bool__(self) -> bool:
         return bool(self.asked)

@@ -6,68 +6,45 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import (
-    MEASURE,
-    NAME,
-    as_json,
-    examples,
-    missing,
-    option_of,
-    refuse_typed,
-    rows_if_any,
-    seed,
-    typed,
-)
+from calibrant.cli import options as opt
 from calibrant.cli.output import print_note, print_result, show_json
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.cli.rows import read_predictions
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.formatting import confidence_text, pluralize
-from calibrant.inference.planning import (
-    ALTERNATIVES,
-    checked_predictions,
-    detectable_distance,
-    required_samples,
-)
+from calibrant.inference.planning import ALTERNATIVES, detectable_distance, required_samples
 from calibrant.inference.testing import DEFAULT_TEST
-from calibrant.inference.validation import ValidationPlan, validation_sample_size
-from calibrant.io.read import FileNames, read_columns
+from calibrant.inference.validation import validation_sample_size
+from calibrant.io.read import FileNames
 from calibrant.metrics.lookup import find_measure
 from calibrant.records import Missing
-from calibrant.results import Array
 
 
-@click.command(epilog=examples("calibrant plan loans.csv -p p --distance 0.02"))
-@rows_if_any
-@click.option(
-    "--prediction", "-p", type=NAME, help="Column of predictions in FILE, for their shape; uniform if absent."
+@click.command(epilog=opt.examples("calibrant plan loans.csv -p p --distance 0.02"))
+@opt.rows_if_any
+@opt.column_option(
+    "--prediction", "-p", help="Column of predictions in FILE, for their shape; uniform if absent."
 )
-@missing
+@opt.missing
 @click.option("--base-rate", type=float, help="Share of events to expect, if there are no predictions.")
 @click.option("--c-statistic", type=float, help="c-statistic to expect; with --base-rate.")
-@option_of(validation_sample_size, "--ratio-width", help="Width of the interval of the O/E ratio.")
-@option_of(validation_sample_size, "--slope-width", help="Width of the interval of the slope.")
-@option_of(validation_sample_size, "--c-width", help="Width of the interval of the c-statistic.")
+@opt.option_of(validation_sample_size, "--ratio-width", help="Width of the interval of the O/E ratio.")
+@opt.option_of(validation_sample_size, "--slope-width", help="Width of the interval of the slope.")
+@opt.option_of(validation_sample_size, "--c-width", help="Width of the interval of the c-statistic.")
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
 @click.option("--records", "-n", type=click.IntRange(1, 10**9), help="Labelled records at hand.")
-@option_of(required_samples, "--power", help="Probability of detection.")
-@option_of(required_samples, "--alpha", help="Level of the test.")
+@opt.option_of(required_samples, "--power", help="Probability of detection.")
+@opt.option_of(required_samples, "--alpha", help="Level of the test.")
 @click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")
 @click.option("--reject", type=float, help="Distance too large: records that decide between the two.")
-@option_of(required_samples, "--confidence", help="Of that verdict.")
+@opt.option_of(required_samples, "--confidence", help="Of that verdict.")
 @click.option(
-    "--measure",
-    "-m",
-    type=MEASURE,
-    help=f"Measure to test with; {DEFAULT_TEST}, or lower-distance to decide.",
+    "--measure", "-m", type=opt.MEASURE, help=f"To test with; {DEFAULT_TEST}, or lower-distance to decide."
 )
-@click.option(
-    "--alternative",
-    type=click.Choice(list(ALTERNATIVES)),
-    default="shift",
-    help="In which way the predictions may be wrong.",
-)
-@option_of(required_samples, "--draws", help="Simulated data sets.")
-@seed
-@as_json
+@click.option("--alternative", type=click.Choice(list(ALTERNATIVES)), default="shift",
+              help="In which way the predictions may be wrong.")  # fmt: skip
+@opt.option_of(required_samples, "--draws", help="Simulated data sets.")
+@opt.seed
+@opt.as_json
 def plan(
     file: FileNames | None, prediction: str | None, missing: Missing, base_rate: float | None,
     c_statistic: float | None, ratio_width: float, slope_width: float, c_width: float,
@@ -87,20 +64,24 @@ def plan(
     asked = (distance is not None) + (records is not None) + tolerance
     if asked > 1 or (asked == 0 and file is None and not expected):
         rule = "needs FILE, --base-rate and --c-statistic, --distance, --records, or --accept and --reject"
-        raise InvalidInputError(sentence("calibrant plan", rule))
-    if (file is not None and prediction is None) or (file is None and typed("prediction")):
-        raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
+        raise InvalidInputError("calibrant plan", rule)
+    if (file is not None and prediction is None) or (file is None and opt.typed("prediction")):
+        raise InvalidInputError("FILE and --prediction", "must be given together")
     if file is None:
-        refuse_typed("needs FILE", "missing")
+        opt.refuse_typed("needs FILE", "missing")
     if tolerance:
         _refuse_what_tolerance_ignores(file)
     elif file is None and not expected:
-        refuse_typed("needs FILE, --base-rate and --c-statistic, or --accept and --reject", "confidence")
-        refuse_typed("needs FILE, or --base-rate and --c-statistic", "ratio_width", "slope_width", "c_width")
+        opt.refuse_typed("needs FILE, --base-rate and --c-statistic, or --accept and --reject", "confidence")
+        opt.refuse_typed(
+            "needs FILE, or --base-rate and --c-statistic", "ratio_width", "slope_width", "c_width"
+        )
     if asked == 0:
         rule = "applies to --distance and --records alone"
-        refuse_typed(rule, "power", "alpha", "measure", "alternative", "draws", "seed")
-    shape, dropped = (None, 0) if file is None or prediction is None else _shape(file, prediction, missing)
+        opt.refuse_typed(rule, "power", "alpha", "measure", "alternative", "draws", "seed")
+    shape, dropped = (
+        (None, 0) if file is None or prediction is None else read_predictions(file, prediction, missing)
+    )
     options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
     options |= {"predictions": shape, "draws": draws, "seed": seed}
     validation = None
@@ -131,37 +112,23 @@ def plan(
             | ({} if planned is None or validation is None else {"validation": found})
         )
         return
-    if validation is not None:
-        print_result(_in_words(validation, records))
+    if validation is not None and records is None:
+        print_result(str(validation))
+    elif validation is not None and records is not None:
+        expect = validation.widths_at(records).items()
+        wide = ", ".join(f"{find_measure(name).words} {width:.2g}" for name, width in expect)
+        made = f"make {confidence_text(validation.confidence)} intervals this wide: {wide}"
+        print_result(f"{pluralize(records, 'record')} {made}")
     if planned is not None:
         print_result(str(planned))
     if dropped:
         print_result(f"{pluralize(dropped, 'row')} without a prediction dropped")
 
 
-def _in_words(validation: ValidationPlan, records: int | None) -> str:
-    """Say how precise a validation with the given records is, or how many it needs."""
-    if records is None:
-        return str(validation)
-    wide = (
-        f"{find_measure(name).words} {width:.2g}" for name, width in validation.widths_at(records).items()
-    )
-    sure = confidence_text(validation.confidence)
-    return f"{pluralize(records, 'record')} make {sure} intervals this wide: {', '.join(wide)}"
-
-
 def _refuse_what_tolerance_ignores(file: FileNames | None) -> None:
     """Refuse what a bound for all predictions and all ways to be wrong has no use for."""
     rule = "does not apply to --accept and --reject, which hold for any predictions"
     if file is not None:
-        raise InvalidInputError(sentence("FILE", rule, hint="leave it out"))
-    refuse_typed(rule, "base_rate", "c_statistic", "ratio_width", "slope_width", "c_width")
-    refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")
-
-
-def _shape(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:
-    """Return the predictions of a file, and how many rows had none."""
-    read = read_columns(file, [prediction])[prediction]
-    kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
-    hint = "pass --missing drop to leave such rows out"
-    return checked_predictions(kept, f"column {prediction!r}", hint), len(read) - len(kept)
+        raise InvalidInputError("FILE", rule, hint="leave it out")
+    opt.refuse_typed(rule, "base_rate", "c_statistic", "ratio_width", "slope_width", "c_width")
+    opt.refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.censoring import censored
-from calibrant.cli.options import BEHIND, NAME, SCALE, SPOOLED, F, typed
+from calibrant.cli.options import BEHIND, NAME, SCALE, SPOOLED, F, refuse_typed, typed
 from calibrant.cli.output import print_note
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import scratch_folder
 from calibrant.inputs import NamedColumn
 from calibrant.io.read import FileNames, copied_table, is_database, outcome_labels, read_table
@@ -98,7 +98,7 @@ def _notation(given: dict[str, Any]) -> Notation:
     if label is not None:
         column, files = given.get("outcome"), given.get("file") or given.get("files")
         if column is None:
-            raise InvalidInputError(sentence("--pos-label", "needs --outcome", "got none"))
+            raise InvalidInputError("--pos-label", "needs --outcome", "got none")
         names = (files,) if isinstance(files, str) else files or ()
         if names and not any(Path(name).suffix in (".sketch", ".json") for name in names):
             default_notation.set(notation)  # the outcomes of a sketch are numbers already
@@ -106,7 +106,7 @@ def _notation(given: dict[str, Any]) -> Notation:
     if scale is not None:
         named = given.get("predictions") or given.get("prediction")
         if not named:
-            raise InvalidInputError(sentence("--scale", "needs --prediction", "got none"))
+            raise InvalidInputError("--scale", "needs --prediction", "got none")
         columns = (named, *named.split(",")) if isinstance(named, str) else tuple(named)
         notation = replace(notation, scale=scale, scaled=columns)
     return notation
@@ -120,7 +120,7 @@ def _as_files(context: click.Context, argument: click.Parameter, value: tuple[st
     if selected and not any(is_database(name) for name in value):
         options = " and ".join(f"--{name}" for name in selected)
         got = f"got {', '.join(value) or 'none'}"
-        raise InvalidInputError(sentence(options, "must be given with a .duckdb file", got))
+        raise InvalidInputError(options, "must be given with a .duckdb file", got)
     each_once([Path(name) for name in value], "FILE", "must name each file once")
     context.meta[TYPED] = value
     chosen = rows_of_log(context, value, separate=argument.name == "files")
@@ -143,7 +143,7 @@ def _as_file(context: click.Context, name: str, selected: Any) -> str:
     if name != "-":
         return name
     if sys.stdin.isatty():
-        raise UnreadableFileError(sentence("standard input", "must be a pipe or a file", "got a terminal"))
+        raise UnreadableFileError("standard input", "must be a pipe or a file", "got a terminal")
     path = context.with_resource(scratch_folder()) / "stdin"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -158,14 +158,9 @@ def _as_file(context: click.Context, name: str, selected: Any) -> str:
 def rows_typed() -> list[str]:
     """Return FILE and the options that say how to read it, as typed: another command reads the same rows."""
     words = list(click.get_current_context().meta.get(TYPED, ()))
-    for name, text in _selected().items():
-        words += [f"--{name}", text]
-    if typed("decimal"):
-        words += ["--decimal", kept("decimal")]
-    if typed("pos_label"):
-        words += ["--pos-label", str(kept("pos_label"))]
-    if typed("scale"):
-        words += ["--scale", "{:g}:{:g}".format(*kept("scale"))]
+    for name in filter(typed, ("table", "query", "decimal", "pos_label", "scale")):
+        value = "{:g}:{:g}".format(*kept(name)) if name == "scale" else str(kept(name))
+        words += ["--" + name.replace("_", "-"), value]
     return [*words, "--percent"] if typed("percent") else words
 
 
@@ -175,31 +170,30 @@ def chosen_log(context: click.Context | None = None) -> tuple[str | None, Option
 
     meta = (context or click.get_current_context()).meta
     tool, given = meta.get(TOOL), meta.get("calibrant.log_option") or ()
+    if tool is None:
+        if given:
+            raise InvalidInputError("--log-option", "needs --log", hint="--log auto")
+        return None
     chosen: dict[str, Any] = {}
     for text in given:
         name, equal, value = text.partition("=")
         if not equal:
-            raise InvalidInputError(sentence("--log-option", "must be NAME=VALUE", f"got {text!r}"))
+            raise InvalidInputError("--log-option", "must be NAME=VALUE", f"got {text!r}")
         if name not in LOG_OPTIONS:
             raise reject_name("--log-option", name, list(LOG_OPTIONS))
-        chosen[name] = int(value) if name == "filter" and value.isdecimal() else value
-        if name in NUMBERS:
-            try:
-                chosen[name] = float(value)
-            except ValueError:
-                rule = "must be a number"
-                raise InvalidInputError(sentence(f"--log-option {name}", rule, f"got {value!r}")) from None
-    if tool is None:
-        if chosen:
-            raise InvalidInputError(sentence("--log-option", "needs --log", hint="--log auto"))
-        return None
+        try:
+            chosen[name] = float(value) if name in NUMBERS else value
+        except ValueError:
+            got = f"got {value!r}"
+            raise InvalidInputError(f"--log-option {name}", "must be a number", got) from None
+        if name == "filter" and value.isdecimal():
+            chosen[name] = int(value)
     return None if tool == "auto" else tool, Options(**chosen)
 
 
 def log_summary() -> LogSummary | None:
     """Return what was read from a log and how, None where FILE was not a log."""
-    found: LogSummary | None = click.get_current_context().meta.get(SUMMARY)
-    return found
+    return click.get_current_context().meta.get(SUMMARY)
 
 
 def original_name(file: str) -> str:
@@ -242,7 +236,7 @@ def _write_rows(
         if len(choices) < 2:
             rule, hint = "must have probabilities of choices", "pass the log of a multiple-choice task"
             got = "got none in the first answer"
-            raise InvalidInputError(sentence(f"file {names[0]!r}", rule, got, hint))
+            raise InvalidInputError(f"file {names[0]!r}", rule, got, hint)
         labels = ",".join(str(k) for k in range(len(choices)))
         defaults.update(outcome="label", predictions=choices, labels=labels)
     groups = ",".join(rows.summary.groups())
@@ -262,13 +256,11 @@ class CensoredColumn(str):
 
     @classmethod
     def of(cls, time: str, event: str, horizon: float, strata: str | None) -> CensoredColumn:
-        """Return the outcome named after the columns that it comes from."""
         made = cls(f"{event} by {horizon:g}")
         made.time, made.event, made.horizon, made.strata = time, event, horizon, strata
         return made
 
     def options(self) -> list[str]:
-        """Return the options that name it on the command line."""
         strata = ["--strata", self.strata] if self.strata else []
         return ["--time", self.time, "--event", self.event, "--horizon", f"{self.horizon:g}", *strata]
 
@@ -293,14 +285,13 @@ def takes_censored(command: F) -> F:
         time, event, horizon, strata = (given.pop(name) for name in ("time", "event", "horizon", "strata"))
         if time is not None:
             if given["outcome"] is not None:
-                raise InvalidInputError(sentence("--time", "excludes --outcome", hint="leave --outcome out"))
+                raise InvalidInputError("--time", "excludes --outcome", hint="leave --outcome out")
             if event is None or horizon is None:
                 lacking = "--event" if event is None else "--horizon"
-                raise InvalidInputError(sentence("--time", f"needs {lacking}", "got none"))
+                raise InvalidInputError("--time", f"needs {lacking}", "got none")
             given["outcome"] = CensoredColumn.of(time, event, horizon, strata)
-        for name, value in (("--event", event), ("--horizon", horizon), ("--strata", strata)):
-            if time is None and value is not None:
-                raise InvalidInputError(sentence(name, "needs --time", hint="name the column of times"))
+        else:
+            refuse_typed("needs --time", "event", "horizon", "strata")
         if given["outcome"] is None and needed:
             raise click.UsageError("Missing option '--outcome' / '-y'.", click.get_current_context())
         return command(*args, **given)

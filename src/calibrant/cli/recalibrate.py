@@ -5,40 +5,27 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple
 from inspect import signature
+from math import isnan
 from typing import Any
 
 import click
 import numpy as np
 
+from calibrant.cli import options as opt
 from calibrant.cli.classes import class_labels, named_by_option
-from calibrant.cli.options import (
-    METHOD,
-    NAME,
-    NAMES,
-    InputPath,
-    as_json,
-    columns_unless_sketch,
-    examples,
-    files_read,
-    refuse_typed,
-    rows_in,
-    seed,
-)
 from calibrant.cli.output import print_note, print_result, print_sentences, show_json, show_sheet, show_table
 from calibrant.cli.reading import outcome_table, takes_censored
 from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sketch_if_needed
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
-from calibrant.files import atomic_write, check_target
+from calibrant.errors import InvalidInputError, TooFewRecordsError
+from calibrant.files import atomic_write
 from calibrant.formatting import format_value, pluralize
 from calibrant.groups.rules import Rule, rules_from_json
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
-from calibrant.recalibration.assess_groups import GroupChange, short_change_sheet
+from calibrant.recalibration.assess_groups import short_change_sheet
 from calibrant.recalibration.recalibrate import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
@@ -53,68 +40,45 @@ FITTING = (
     "clusters", "labels", "prevalence", "force", "seed",
 )  # fmt: skip
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
+ROW_OPTIONS = "--covariates, --groups and --clusters"
 
 
 @click.command(
-    epilog=examples(
+    epilog=opt.examples(
         "calibrant recalibrate loans.csv -y default -p p -o map.json",
         "calibrant recalibrate loans.csv -y default -p p --groups employment -o map.json",
+        "calibrant recalibrate map.json --sql -p p",
     )
 )
 @takes_censored
-@rows_in
-@columns_unless_sketch
+@opt.rows_in
+@opt.columns_unless_sketch
 @click.option(
-    "--method",
-    "-m",
-    type=METHOD,
-    default="auto",
-    help="A method, or auto: the best simple one.",
+    "--method", "-m", type=opt.METHOD, default="auto", help="A method, or auto: the best simple one."
 )
 @click.option(
     "--option", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat."
 )
-@click.option(
-    "--weights",
-    type=click.Choice(["sampling", "frequency"]),
-    default="sampling",
-    help="Whether weights are of sampling, or count equal records.",
+@click.option("--weights", type=click.Choice(["sampling", "frequency"]), default="sampling",
+              help="Whether weights are of sampling, or count equal records.")  # fmt: skip
+@opt.columns_option("--covariates", help="Columns for methods that repair groups.")
+@opt.columns_option(
+    "--groups", help="As --covariates; their values, alone and in pairs, are audited as by evaluate --groups."
 )
+@click.option("--rules", type=opt.InputPath(dir_okay=False),
+              help="Groups to repair with --method patch, from calibrant audit --rules.")  # fmt: skip
+@opt.column_option("--clusters", help="Rows that belong together (patients): never split.")
 @click.option(
-    "--covariates", type=NAMES, metavar="COLUMN,COLUMN", help="Columns for methods that repair groups."
-)
-@click.option(
-    "--groups",
-    type=NAMES,
-    metavar="COLUMN,COLUMN",
-    help="As --covariates; their values, alone and in pairs, are audited as by evaluate --groups.",
-)
-@click.option(
-    "--rules",
-    type=InputPath(dir_okay=False),
-    help="Groups to repair with --method patch, as calibrant audit --rules wrote them.",
-)
-@click.option(
-    "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients): never split."
-)
-@click.option(
-    "--labels",
-    type=NAMES,
-    metavar="A,B,C",
+    "--labels", type=opt.NAMES, metavar="A,B,C",
     help="Several classes (-p p_a,p_b,p_c): what the outcome calls them, if not by column name or 0, 1, 2.",
-)
+)  # fmt: skip
 @click.option("--prevalence", type=float, help="Base rate where the map will be used, if it differs.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False),
-    help="File to write: the map as JSON, or with --sql its SQL.",
-)
-@click.option("--force", is_flag=True, help="Write the map even if it harms, or if records are few.")
-@click.option("--sql", is_flag=True, help="Print the map in FILE (JSON) as SQL of the column --prediction.")
+@opt.file_option("--output", "-o", help="File to write: the map as JSON, or with --sql its SQL.")
+@opt.flag("--force", help="Write the map even if it harms, or if records are few.")
+@opt.flag("--sql", help="Print the map in FILE (JSON) as SQL of the column --prediction.")
 @click.option("--dialect", default="duckdb", help="duckdb, spark, postgres or bigquery.")
-@seed
-@as_json
+@opt.seed
+@opt.as_json
 def recalibrate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None,
@@ -131,36 +95,41 @@ def recalibrate(
     Name three columns or more (-p p_a,p_b,p_c) to recalibrate the probabilities of several classes.
     """
     if sql:
-        refuse_typed("does not apply to --sql, which prints a map as it was fitted", *FITTING)
-        _show_sql(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect), output, json_)
+        opt.refuse_typed("does not apply to --sql, which prints a map as it was fitted", *FITTING)
+        _show_sql(file, prediction or "p", dialect, output, json_)
         return
-    refuse_typed("needs --sql", "dialect")
-    if output is not None:
-        check_target(output, files_read())
-    options = {
-        "method": method,
-        "weights": weights,
-        "prevalence": prevalence,
-        "seed": seed,
-        **_parsed(settings),
-    }
+    opt.refuse_typed("needs --sql", "dialect")
+    options: dict[str, Any] = {"method": method, "weights": weights, "prevalence": prevalence, "seed": seed}
+    options |= _parsed(settings)
+    covariates = covariates or []
     if rules is not None:
-        refuse_typed("does not apply to --rules, which name the groups already", "groups")
+        opt.refuse_typed("does not apply to --rules, which name the groups already", "groups")
         options["groups"] = _rules(rules)
-        covariates = [*(covariates or []), *_spoken_of(options["groups"], covariates or [])]
-    extra = _Extra(tuple(covariates or ()), tuple(groups or ()), clusters)
-    with _too_little(), progress_bar("fitting") as bar:
-        options["progress"] = None if bar is None else lambda share: bar(share * FIT_SHARE)
-        several = () if prediction is None else tuple(name.strip() for name in prediction.split(","))
-        if len(several) > 2 and outcome is not None:
-            fitted = _fitted_classes(file, outcome, several, weight, missing, extra, options, labels)
-        else:
-            refuse_typed("needs three columns or more in --prediction", "labels")
-            fitted = _fitted(file, outcome, prediction, weight, missing, extra, options)
-        refused = _too_few(fitted) and not force
-        if not refused:
-            rest = 1.0 - FIT_SHARE
-            fitted.assess(None if bar is None else lambda share: bar(FIT_SHARE + share * rest))
+        named = [condition.column for rule in options["groups"] for condition in rule.conditions]
+        covariates = list(dict.fromkeys([*covariates, *named]))
+    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
+    several = () if prediction is None else tuple(name.strip() for name in prediction.split(","))
+    try:
+        with progress_bar("fitting") as bar:
+            options["progress"] = None if bar is None else lambda share: bar(share * FIT_SHARE)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                if len(several) > 2 and outcome is not None:
+                    if covariates or groups or clusters:
+                        rule = "do not apply to several classes"
+                        raise InvalidInputError(ROW_OPTIONS, rule, hint="leave them out")
+                    fitted = _fitted_classes(file, outcome, several, weight, missing, options, labels)
+                else:
+                    opt.refuse_typed("needs three columns or more in --prediction", "labels")
+                    fitted = _fitted(file, columns, covariates, groups or [], clusters, options)
+            print_note(*(f"calibrant: {warning.message}" for warning in caught))
+            refused = _too_few(fitted) and not force
+            if not refused:
+                rest = 1.0 - FIT_SHARE
+                fitted.assess(None if bar is None else lambda share: bar(FIT_SHARE + share * rest))
+    except TooFewRecordsError as error:  # for the method whatever is forced, or of one outcome alone
+        click.echo(f"calibrant: too little data: {error} Nothing written.", err=True)
+        sys.exit(TOO_LITTLE)
     if refused:
         result = f"{pluralize(fitted.fit.n, 'record')}, base rate {fitted.fit.base_rate:g}"
         needed = f"{MIN_RECORDS} records and {MIN_EACH} of each outcome"
@@ -168,38 +137,14 @@ def recalibrate(
                    " Nothing written; --force overrides.", err=True)  # fmt: skip
         sys.exit(TOO_LITTLE)
     harms = method != "auto" and fitted.assessment is not None and fitted.assessment.verdict == "harms"
-    if output is not None and (force or not harms):
-        fitted.save(output)
-    _show(fitted, output if force or not harms else None, json_)
+    written = output if force or not harms else None
+    if written is not None:
+        fitted.save(written)
+    _show(fitted, written, json_)
     if harms:
         words = "written all the same" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
         sys.exit(0 if force else HARMS)
-
-
-@dataclass(frozen=True, slots=True)
-class _Extra:
-    """Names of covariates, groups and clusters."""
-
-    covariates: tuple[str, ...]
-    groups: tuple[str, ...]
-    clusters: str | None
-
-    @property
-    def named(self) -> list[str]:
-        """All of them, each once."""
-        clusters = (self.clusters,) if self.clusters else ()
-        return list(dict.fromkeys((*self.covariates, *self.groups, *clusters)))
-
-
-@contextmanager
-def _too_little() -> Iterator[None]:
-    """End where the records are too few for the method whatever is forced, or have one outcome alone."""
-    try:
-        yield
-    except TooFewRecordsError as error:
-        click.echo(f"calibrant: too little data: {error} Nothing written.", err=True)
-        sys.exit(TOO_LITTLE)
 
 
 def _rules(path: str) -> tuple[Rule, ...]:
@@ -207,32 +152,19 @@ def _rules(path: str) -> tuple[Rule, ...]:
     result = rules_from_json(read_text(path), f"--rules {path}")
     if not result:
         hint = "the audit found no group off beyond chance"
-        raise InvalidInputError(sentence(f"--rules {path}", "must have a rule", "got none", hint))
+        raise InvalidInputError(f"--rules {path}", "must have a rule", "got none", hint)
     return result
 
 
-def _spoken_of(rules: Sequence[Rule], known: Sequence[str]) -> list[str]:
-    """Return the columns that rules speak of, beyond those known already."""
-    columns = [condition.column for rule in rules for condition in rule.conditions]
-    return [name for name in dict.fromkeys(columns) if name not in known]
-
-
-def _one(file: FileNames) -> str:
-    """Return the name of the map's file."""
+def _show_sql(file: FileNames, prediction: str, dialect: str, output: str | None, json_: bool) -> None:
+    """Print the SQL of a map, or write it; the columns of several classes have commas between them."""
     names = listed(file)
     if len(names) > 1:
-        raise InvalidInputError(sentence("--sql", "needs one map", f"got {pluralize(len(names), 'file')}"))
-    return names[0]
-
-
-def _as_sql(fitted: Recalibration, prediction: str, dialect: str) -> str:
-    """Return the SQL of a map; the columns of several classes are named with commas between them."""
-    return fitted.to_sql(prediction if fitted.columns is None else prediction.split(","), dialect)
-
-
-def _show_sql(text: str, output: str | None, json_: bool) -> None:
+        raise InvalidInputError("--sql", "needs one map", f"got {pluralize(len(names), 'file')}")
+    fitted = load_recalibration(names[0])
+    text = fitted.to_sql(prediction if fitted.columns is None else prediction.split(","), dialect)
     if output is not None:
-        atomic_write(output, text + "\n", files_read())
+        atomic_write(output, text + "\n", opt.files_read())
     elif json_:
         show_json({"sql": text})
     else:
@@ -240,69 +172,42 @@ def _show_sql(text: str, output: str | None, json_: bool) -> None:
 
 
 def _fitted(
-    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    extra: _Extra, options: dict[str, Any],
+    file: FileNames, columns: dict[str, Any], covariates: list[str], groups: list[str], clusters: str | None,
+    options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        sketch = sketch_if_needed(
-            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing
-        )
-        if sketch is not None:
-            if extra.named:
-                rule, got = "need single rows", "got a sketch, or more rows than are read exactly"
-                hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
-                raise InvalidInputError(sentence("--covariates, --groups and --clusters", rule, got, hint))
-            fitted = fit(sketch, **options)
-        else:
-            fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, extra, options)
-    for warning in caught:
-        print_note(f"calibrant: {warning.message}")
-    return fitted
+    sketch = sketch_if_needed(file, **columns)
+    named = [*covariates, *groups, *([clusters] if clusters else [])]
+    if sketch is not None:
+        if named:
+            got = "got a sketch, or more rows than are read exactly"
+            hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
+            raise InvalidInputError(ROW_OPTIONS, "need single rows", got, hint)
+        return fit(sketch, **options)
+    if columns["weight"] is None:
+        opt.refuse_typed("needs --weight", "weights")
+    if not named:
+        return fit(read_rows(file, **columns).forecasts, **options)
+    y, p, masses, read = read_checked(file, **columns, labels=named)
+    if groups:
+        options = {**options, "groups": {name: read[name] for name in groups}}
+    return fit(
+        y, p, sample_weight=masses, covariates={name: read[name] for name in covariates} or None,
+        clusters=read[clusters] if clusters else None, missing=columns["missing"], **options,
+    )  # fmt: skip
 
 
 def _fitted_classes(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
-    extra: _Extra, options: dict[str, Any], labels: list[str] | None,
+    options: dict[str, Any], labels: list[str] | None,
 ) -> Recalibration:  # fmt: skip
     """Fit a map of several classes, one column of probabilities each."""
-    if extra.named:
-        rule = "do not apply to several classes"
-        raise InvalidInputError(
-            sentence("--covariates, --groups and --clusters", rule, hint="leave them out")
-        )
     numbers, columns = outcome_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = class_labels(columns[outcome], predictions, labels)
-    with warnings.catch_warnings(record=True) as caught, named_by_option(outcome, predictions, weight):
-        warnings.simplefilter("always")
-        fitted = fit(
+    with named_by_option(outcome, predictions, weight):
+        return fit(
             occurred, np.column_stack([numbers[name] for name in predictions]),
             sample_weight=numbers[weight] if weight else None, classes=names, missing=missing, **options,
         )  # fmt: skip
-    for warning in caught:
-        print_note(f"calibrant: {warning.message}")
-    return fitted
-
-
-def _fitted_rows(
-    file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    extra: _Extra, options: dict[str, Any],
-) -> Recalibration:  # fmt: skip
-    if weight is None:
-        refuse_typed("needs --weight", "weights")
-    if not extra.named:
-        data = read_rows(
-            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
-        )
-        return fit(data.forecasts, **options)
-    y, p, masses, columns = read_checked(file, (outcome, prediction, weight), missing, extra.named)
-    if extra.groups:
-        options = {**options, "groups": {name: columns[name] for name in extra.groups}}
-    return fit(
-        y, p, sample_weight=masses,
-        covariates={name: columns[name] for name in extra.covariates} or None,
-        clusters=columns[extra.clusters] if extra.clusters else None, missing=missing, **options,
-    )  # fmt: skip
 
 
 def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -311,11 +216,10 @@ def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
     for text in settings:
         name, mark, value = text.partition("=")
         if not mark or not name:
-            hint = "--option shrink=none"
-            raise InvalidInputError(sentence("--option", "must be NAME=VALUE", f"got {text!r}", hint))
+            raise InvalidInputError("--option", "must be NAME=VALUE", f"got {text!r}", "--option shrink=none")
         if name in ARGUMENTS:
             rule, hint = "must name an option of the method", "see the other options of this command"
-            raise InvalidInputError(sentence("--option", rule, f"got {text!r}", hint))
+            raise InvalidInputError("--option", rule, f"got {text!r}", hint)
         try:
             collected[name] = None if value.lower() == "none" else json.loads(value)
         except json.JSONDecodeError:
@@ -325,10 +229,8 @@ def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def _too_few(fitted: Recalibration) -> bool:
     facts = fitted.fit
-    if fitted.columns is not None:
-        return facts.n < MIN_RECORDS
     each = min(facts.base_rate, 1 - facts.base_rate) * facts.effective_n
-    return facts.n < MIN_RECORDS or each < MIN_EACH
+    return facts.n < MIN_RECORDS or (fitted.columns is None and each < MIN_EACH)
 
 
 def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
@@ -342,55 +244,43 @@ def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
         print_sentences(fitted.clip_note)
     if fitted.chosen in ("identity", "limits") and fitted.method == "auto":
         print_result("no change is justified by these records")
-    assessment = fitted.assessment
-    if assessment is None:
+    if fitted.assessment is None:
         print_sentences(f"not assessed: {fitted.why_not_assessed}")
     else:
-        print_sentences(f"on held-out records: {assessment.finding}")
-        _show_changes(assessment)
-    print_note(OWN_ROWS)
-    print_note(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""))
+        print_sentences(f"on held-out records: {fitted.assessment.finding}")
+        _show_changes(fitted.assessment)
+    print_note(OWN_ROWS, f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""))
 
 
 def _show_changes(assessment: Assessment) -> None:
     rows = [
-        [name.replace("_", " "), *(f"{value:.6f}" for value in (c.before, c.after, c.gain, c.lower, c.upper))]
-        for name, c in assessment.changes.items()
+        [name.replace("_", " "), *("–" if isnan(value) else f"{value:.6f}" for value in astuple(change))]
+        for name, change in assessment.changes.items()
     ]
     print_result()
     show_table(["held-out", "before", "after", "gain", "from, approx.", "to, approx."], rows)
     print_note(
         "Means over the held-out parts.",
-        "The smooth error of a part tends to be larger than that of all records, which evaluate shows.",
+        "The smooth error of a part tends to be larger than that of all records, which evaluate shows;"
+        " its gain has no interval that holds.",
     )
     if assessment.certain_note:
         print_note(assessment.certain_note)
     if assessment.n_records is not None:
-        print_note(
-            f"Assessed on a sample of {assessment.n:,} of {assessment.n_records:,} rows;"
-            " the map is fitted to all."
-        )
+        sample = f"a sample of {assessment.n:,} of {assessment.n_records:,} rows"
+        print_note(f"Assessed on {sample}; the map is fitted to all.")
     if assessment.cells is not None:
-        print_note(
-            f"Records were held out by {pluralize(assessment.cells, 'cell')} of neighbouring predictions."
-        )
-    if assessment.for_whom is not None:
-        print_result()
-        print_result("For whom, on held-out records")
-        print_sentences(str(assessment.for_whom))
-        _show_groups(assessment.for_whom.changes)
-
-
-def _show_groups(changes: Sequence[GroupChange]) -> None:
-    """Print every group before and after, or the first of very many, and say what was left out."""
-    print_result()
-    print_result("Every group before and after: mean predictions, and observed minus predicted in points")
+        cells = pluralize(assessment.cells, "cell")
+        print_note(f"Records were held out by {cells} of neighbouring predictions.")
+    if assessment.for_whom is None:
+        return
+    print_result("\nFor whom, on held-out records")
+    print_sentences(str(assessment.for_whom))
+    print_result("\nEvery group before and after: mean predictions, and observed minus predicted in points")
+    changes = assessment.for_whom.changes
     show_sheet(short_change_sheet(changes[:MOST_GROUPS]))
     left = len(changes) - MOST_GROUPS
     if left > 0:
-        print_result(
-            f"{pluralize(left, 'more group is', 'more groups are')} in the output of --json, largest z first"
-        )
-    print_note(
-        "After: each record repaired by a map that was fitted without it. --json has intervals and p-values."
-    )
+        more = pluralize(left, "more group is", "more groups are")
+        print_result(f"{more} in the output of --json, largest z first")
+    print_note("After: each record repaired by a map fitted without it. --json has intervals and p-values.")

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cli.options import chosen_clusters, refuse_typed, require_columns
-from calibrant.cli.output import one_line, print_note, print_result, readable_number, show_table, shown_as
+from calibrant.cli.output import no_notes, one_line, print_note, print_result, readable_number, show_table
 from calibrant.cli.reading import CensoredColumn, outcome_table
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import InputNames
-from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_categories, read_columns
+from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_table
 from calibrant.io.session import FOREIGN, KINDS
 from calibrant.online.monitor import GroupMonitor
 from calibrant.online.state import Fields, parsed, read_text
@@ -44,54 +44,58 @@ def read_rows(
     file: FileNames, *, outcome: str, prediction: str, weight: str | None, missing: Missing,
     groups: Sequence[str] | None = None, point: str | None = None,
 ) -> FileRows:  # fmt: skip
-    """Read the columns named, check them once, and put them in order once if there are groups to cut.
-
-    What looks like swapped columns is refused here: warnings are easily missed.
-    """
-    names = InputNames.of_columns(outcome, prediction, weight)
-    wanted = [outcome, prediction] + ([weight] if weight else [])
+    """Read the columns named, check them once, and put them in order once if there are groups to cut."""
     clusters = chosen_clusters()
-    labels = dict.fromkeys([*(groups or ()), *(name for name in (point, clusters) if name)])
-    numbers, categories = outcome_table(file, wanted, list(labels))
-    checked = check_records(
-        numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
-    )
-    refuse_swapped(checked, names)
-    cut = {name: categories[name] for name in groups} if groups else None
+    labels = [*(groups or ()), *(name for name in (point, clusters) if name)]
+    _, checked, read = _read_and_check(file, outcome, prediction, weight, missing, labels)
     forecasts = Forecasts.of_records(Records.of(checked)) if groups else Forecasts.of_checked(checked)
     if clusters:
-        forecasts = forecasts.with_clusters({clusters: categories[clusters]}, missing)
-    return FileRows(forecasts, cut, categories[point] if point else None)
+        forecasts = forecasts.with_clusters({clusters: read[clusters]}, missing)
+    cut = {name: read[name] for name in groups} if groups else None
+    return FileRows(forecasts, cut, read[point] if point else None)
 
 
 def read_checked(
-    file: FileNames, columns: Sequence[str | None], missing: Missing, labels: Sequence[str],
-    kind: OutcomeKind = "shares",
+    file: FileNames, *, outcome: str, prediction: str, weight: str | None, missing: Missing,
+    labels: Sequence[str], kind: OutcomeKind = "shares",
 ) -> tuple[Any, Any, Any, dict[str, Any]]:  # fmt: skip
     """Return outcomes, predictions, weights (or None) and columns of labels, checked by their names."""
-    outcome, prediction, weight = (str(columns[0]), str(columns[1]), columns[2])
+    (y, p, w), _, read = _read_and_check(file, outcome, prediction, weight, missing, labels, kind)
+    return y, p, w, read
+
+
+def _read_and_check(
+    file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
+    labels: Sequence[str], kind: OutcomeKind = "shares",
+) -> tuple[tuple[Any, Any, Any], ValidRows, dict[str, Any]]:  # fmt: skip
     names = InputNames.of_columns(outcome, prediction, weight)
-    numbers, others = outcome_table(file, [name for name in columns if name], list(dict.fromkeys(labels)))
-    y, p, w = numbers[outcome], numbers[prediction], numbers[weight] if weight else None
-    refuse_swapped(check_records(y, p, w, missing, names, kind), names)
-    return y, p, w, others
+    wanted = [outcome, prediction, *([weight] if weight else [])]
+    numbers, read = outcome_table(file, wanted, list(dict.fromkeys(labels)))
+    given = (numbers[outcome], numbers[prediction], numbers[weight] if weight else None)
+    checked = check_records(*given, missing, names, kind)
+    refuse_swapped(swapped(checked), names)
+    return given, checked, read
 
 
-def refuse_swapped(checked: ValidRows, names: InputNames) -> None:
-    """Refuse fractional outcomes with predictions of only 0 and 1."""
-    if swapped(checked):
-        raise swapped_columns(names)
+def read_predictions(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:
+    """Return one column of predictions, and how many rows had none."""
+    from calibrant.inference.planning import checked_predictions
+
+    read = read_table(file, [prediction], [])[0][prediction]
+    kept = read if missing == "error" else read[~np.isnan(read)]
+    hint = "pass --missing drop to leave such rows out"
+    return checked_predictions(kept, f"column {prediction!r}", hint), len(read) - len(kept)
 
 
-def swapped_columns(names: InputNames) -> InvalidInputError:
-    """Return the error that says so."""
-    got = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
-    hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
-    return InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", got, hint))
+def refuse_swapped(are_swapped: bool, names: InputNames) -> None:
+    """Refuse fractional outcomes with predictions of only 0 and 1: warnings are easily missed."""
+    if are_swapped:
+        got = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
+        hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
+        raise InvalidInputError("--outcome and --prediction", "must not be swapped", got, hint)
 
 
 def listed(file: FileNames) -> list[str]:
-    """Return the names that were given, as a list."""
     return [str(file)] if isinstance(file, (str, Path)) else [str(name) for name in file]
 
 
@@ -104,7 +108,7 @@ def shown_name(file: FileNames) -> str:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], object] | None]:
     """Show a bar on stderr while the block runs, if a person is there to see it."""
-    if not sys.stderr.isatty() or shown_as.get().quiet:
+    if not sys.stderr.isatty() or no_notes.get():
         yield None
         return
     from rich.console import Console
@@ -148,12 +152,9 @@ class OrderedRows:
         return len(self.outcome)
 
     def after(self, count: int) -> OrderedRows:
-        """Return the rows without the first `count`."""
         if count > len(self):
-            rule = "must hold at least the records that the state has seen"
-            raise InvalidInputError(
-                sentence("FILE", rule, f"got {pluralize(len(self), 'row')} for {pluralize(count, 'record')}")
-            )
+            got = f"got {pluralize(len(self), 'row')} for {pluralize(count, 'record')}"
+            raise InvalidInputError("FILE", "must hold at least the records that the state has seen", got)
         return self.taken(slice(count, None))
 
     def taken(self, rows: npt.NDArray[Any] | slice) -> OrderedRows:
@@ -169,24 +170,23 @@ class OrderedRows:
 
 
 def read_ordered(
-    file: FileNames, *, outcome: str, prediction: str, order: str | None, others: list[str], unknown: bool,
-    hint: str = "",
-) -> OrderedRows:  # fmt: skip
+    file: FileNames, outcome: str, prediction: str, order: str | None, others: list[str], hint: str | None
+) -> OrderedRows:
     """Read the columns named and sort by `order`, rows that tie in the order of the file.
 
-    Rows without outcome are refused, with `hint`, unless `unknown` lets them in.
+    Rows without outcome are refused with `hint`; None lets them in.
     """
     if outcome == prediction:
-        rule = "must be different columns"
-        raise InvalidInputError(sentence("--outcome and --prediction", rule, f"got {outcome!r} twice"))
-    y, p = read_columns(file, [outcome, prediction]).values()
+        got = f"got {outcome!r} twice"
+        raise InvalidInputError("--outcome and --prediction", "must be different columns", got)
     names = list(dict.fromkeys([*([order] if order else []), *others]))
-    columns = read_categories(file, names) if names else {}
+    read, columns = read_table(file, [outcome, prediction], names)
+    y, p = read[outcome], read[prediction]
     column = f"column {prediction!r}"
     reject_rows(column, "must not be missing", p, np.isnan(p), "leave rows without a prediction out")
     reject_rows(column, "must lie in [0, 1]", p, ~((p >= 0) & (p <= 1)))
     column = f"column {outcome!r}"
-    if not unknown:
+    if hint is not None:
         reject_rows(column, "must not be missing", y, np.isnan(y), hint)
     bad = ~np.isnan(y) & (y != 0) & (y != 1)
     reject_rows(column, "must be 0 or 1", y, bad, "leave ties and undecided records out")
@@ -209,7 +209,7 @@ def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
         return np.argsort(column, kind="stable")
     except TypeError:
         rule = "must hold values that can be ordered"
-        raise InvalidInputError(sentence(f"column {name!r}", rule, "got several types")) from None
+        raise InvalidInputError(f"column {name!r}", rule, "got several types") from None
 
 
 def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
@@ -246,12 +246,11 @@ def stored_sketch(file: FileNames) -> Sketch | None:
     if all(stored):
         return merge(*different_sketches(listed(file)))
     if any(stored):
-        raise InvalidInputError(sentence("files", "must be either sketches or rows", "got both"))
+        raise InvalidInputError("files", "must be either sketches or rows", "got both")
     return None
 
 
 def refuse_columns() -> None:
-    """Refuse names of columns and what to do with rows, where all that was given are sketches."""
     refuse_typed("does not apply to a sketch, whose rows are summed", *COLUMNS)
 
 
@@ -289,7 +288,7 @@ def sketch_if_needed(
 def _refuse_option_of_rows(option: str | None) -> None:
     if option is not None:
         hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
-        raise InvalidInputError(sentence(option, "needs single rows", "got a sketch", hint))
+        raise InvalidInputError(option, "needs single rows", "got a sketch", hint)
 
 
 def refuse_many(file: FileNames, shares: int = 1) -> None:
@@ -297,7 +296,7 @@ def refuse_many(file: FileNames, shares: int = 1) -> None:
     if not fits(file, shares):
         most = MAX_EXACT_ROWS // shares
         rule, got = f"must have at most {most:,} rows for this command", "got more"
-        raise InvalidInputError(sentence("FILE", rule, got, "pass a sample of the rows"))
+        raise InvalidInputError("FILE", rule, got, "pass a sample of the rows")
 
 
 def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
@@ -309,7 +308,7 @@ def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
         for part in held:
             if part in known:
                 got = f"got the same records in {known[part]!r} and {name!r}"
-                raise InvalidInputError(sentence("sketches", "must be of different records", got, hint))
+                raise InvalidInputError("sketches", "must be of different records", got, hint)
         known |= held
     return sketches
 
@@ -321,12 +320,11 @@ def chosen_groups(sketch: Sketch, groups: Sequence[str] | None) -> list[str] | N
     if not set(groups) <= set(sketch.by):
         got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
         hint = "make the sketch with calibrant sketch --by"
-        raise InvalidInputError(sentence("--groups", "must be columns the sketch was made by", got, hint))
+        raise InvalidInputError("--groups", "must be columns the sketch was made by", got, hint)
     return list(groups)
 
 
 def show_groups(sketch: Sketch) -> None:
-    """Print the groups of a sketch, the largest first, with proven bounds."""
     groups = sorted(sketch.groups.items(), key=lambda item: -item[1].n)
     if not groups:
         return
@@ -335,9 +333,8 @@ def show_groups(sketch: Sketch) -> None:
         if part.n:
             taken = [part.measure(name) for name in SHOWN]
             shown = [map(readable_number, (one.value, one.lower, one.upper)) for one in taken]
-            bounds = [f"{value} in [{lower}, {upper}]" for value, lower, upper in shown]
             label = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-            lines.append([label, f"{part.n:,}", *bounds])
+            lines.append([label, f"{part.n:,}", *("{} in [{}, {}]".format(*bounds) for bounds in shown)])
     print_result()
     title = f"Groups by {', '.join(sketch.by)}, largest first"
     more = f" ({len(groups) - GROUPS_SHOWN:,} more)" if len(groups) > GROUPS_SHOWN else ""
@@ -345,7 +342,6 @@ def show_groups(sketch: Sketch) -> None:
 
 
 def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
-    """Return the groups of a sketch, ready for JSON."""
     return [
         {"group": key, "n": part.n, "measures": [part.measure(name).to_dict() for name in SHOWN]}
         for key, part in sketch.groups.items()
@@ -377,7 +373,7 @@ def register_batch(
 ) -> list[str]:
     """Return the parts with these rows among them; rows that are there already are refused."""
     gaps = np.isnan(rows.outcome)
-    known = rows.taken(np.flatnonzero(~gaps)) if gaps.any() else rows
+    known = rows.taken(~gaps) if gaps.any() else rows
     if all(_surprise(known.taken(slice(count))) < SURPRISE for count in (FIRST_ROWS, len(known))):
         if state is not None and Path(state).exists() and len(rows) and not same:
             alike = "too few or too much alike to know whether the state has counted them before"
@@ -386,7 +382,7 @@ def register_batch(
     part = _hashed(known)
     if part in parts and not same:
         rule, got = "must hold rows that the state has not counted yet", "got the rows of an earlier run"
-        raise InvalidInputError(sentence("FILE", rule, got, "pass --same to count them again"))
+        raise InvalidInputError("FILE", rule, got, "pass --same to count them again")
     return [*(other for other in parts if other != part), part][-KEPT:]
 
 
@@ -399,7 +395,7 @@ def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
     begun, whole = (f"{_hashed(rows.taken(slice(count)))}+{count}" for count in (seen, len(rows)))
     if any(part.endswith(f"+{seen}") and part != begun for part in parts):
         rule, got = "must begin with the rows that the state has counted", "got others"
-        raise InvalidInputError(sentence("FILE", rule, got, "leave --grown out if all rows are new"))
+        raise InvalidInputError("FILE", rule, got, "leave --grown out if all rows are new")
     return [*(part for part in parts if "+" not in part), whole]
 
 

@@ -12,18 +12,12 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import NAME, NAMES, as_json, examples, outcome_option, rows_in, same_option, typed
+from calibrant.cli import options as opt
+from calibrant.cli import rows as ordered
 from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
-from calibrant.cli.rows import (
-    OrderedRows,
-    counted_parts,
-    read_ordered,
-    register_batch,
-    shown_name,
-    with_parts,
-)
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.files import atomic_write, check_target, lock_file
+from calibrant.cli.rows import OrderedRows
+from calibrant.errors import InvalidInputError
+from calibrant.files import atomic_write, lock_file
 from calibrant.formatting import pluralize
 from calibrant.io.read import FileNames, read_cells
 from calibrant.metrics.distance.lower import lower_distance
@@ -38,35 +32,24 @@ from calibrant.results import Array
 FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
 
-@click.command("stream", epilog=examples("calibrant stream loans.csv -y default -p p -o calibrated.csv"))
-@rows_in
-@outcome_option
-@click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
-@click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
-@click.option("--by", type=NAME, help="Column of segments, each of which gets a calibrator of its own.")
-@click.option(
-    "--batch-by",
-    type=NAME,
-    help="Column such as a date: its rows are calibrated before any outcome is learned.",
+@click.command(epilog=opt.examples("calibrant stream loans.csv -y default -p p -o calibrated.csv"))
+@opt.rows_in
+@opt.outcome_option
+@opt.prediction_option
+@opt.order_option
+@opt.column_option("--by", help="Column of segments, each of which gets a calibrator of its own.")
+@opt.column_option(
+    "--batch-by", help="Column such as a date: its rows are calibrated before any outcome is learned."
 )
 @click.option("--delay", type=int, help="Late outcomes that the Brier promise must cover.  [default: 0]")
 @click.option("--guard/--no-guard", default=True, help="Keep the certificate.")
-@click.option(
-    "--forget-missing", is_flag=True, help="Calibrate rows without outcome too, and learn nothing from them."
-)
-@click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the calibrator between runs.")
-@click.option(
-    "--output",
-    "-o",
-    "--out",
-    "out",
-    type=click.Path(dir_okay=False),
-    help="CSV file to write, in the order of FILE.",
-)
-@click.option("--keep", type=NAMES, metavar="COLUMN,COLUMN", help="More columns for --output, an id say.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
-@same_option
-@as_json
+@opt.flag("--forget-missing", help="Calibrate rows without outcome too, and learn nothing from them.")
+@opt.file_option("--state", help="File that keeps the calibrator between runs.")
+@opt.file_option("--output", "-o", "--out", "out", help="CSV file to write, in the order of FILE.")
+@opt.columns_option("--keep", help="More columns for --output, an id say.")
+@opt.file_option("--html", help="Write a page with charts.")
+@opt.same_option
+@opt.as_json
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
@@ -80,47 +63,33 @@ def stream(
     was stopped before has changed nothing and can be repeated. Rows that the state has learned are refused
     unless --same learns them again.
     """
-    _check_targets({"--output": out, "--state": state, "--html": html})
-    others = [name for name in (by, batch_by) if name]
-    rows = read_ordered(
-        file,
-        outcome=outcome,
-        prediction=prediction,
-        order=order,
-        others=others,
-        unknown=forget_missing,
-        hint=(
-            "pass --forget-missing to calibrate such rows without learning from them; once their outcomes "
-            "are known, give stream a file of these rows alone, with the same --state"
-        ),
+    if out and Path(out).suffix.lower() != ".csv":
+        raise InvalidInputError("--output", "must end in .csv", f"got {out!r}")
+    hint = (
+        "pass --forget-missing to calibrate such rows without learning from them; once their outcomes "
+        "are known, give stream a file of these rows alone, with the same --state"
     )
+    others = [name for name in (by, batch_by) if name]
+    rows = ordered.read_ordered(file, outcome, prediction, order, others, None if forget_missing else hint)
     with lock_file(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)
-        parts = register_batch(counted_parts(state, "OnlineCalibrator"), rows, same, state)
+        parts = ordered.counted_parts(state, "OnlineCalibrator")
+        parts = ordered.register_batch(parts, rows, same, state)
         run = _played(calibrator, rows, by, batch_by)
         if out:
             named = {*rows.columns, outcome, prediction}
             copied = [*(name for name in keep or () if name not in named), *rows.columns]
             cells = read_cells(file, copied) if copied else {}
             atomic_write(out, _as_csv(rows, run, outcome, prediction, cells))
+        summary = _summary(calibrator, rows, run)
         if html:
-            _write_page(html, calibrator, rows, run, shown_name(file))
-        _show(_summary(calibrator, rows, run), json_)
+            _write_page(html, rows, run, summary, ordered.shown_name(file))
+        _show(summary, json_)
         if state:
-            atomic_write(state, sealed(with_parts(calibrator.to_json(), parts)))
-
-
-def _check_targets(targets: Mapping[str, str | None]) -> None:
-    """Refuse an output that is not CSV, and places that cannot be written."""
-    out = targets["--output"]
-    if out and Path(out).suffix.lower() != ".csv":
-        raise InvalidInputError(sentence("--output", "must end in .csv", f"got {out!r}"))
-    for path in filter(None, targets.values()):
-        check_target(path)
+            atomic_write(state, sealed(ordered.with_parts(calibrator.to_json(), parts)))
 
 
 def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -> OnlineCalibrator:
-    """Return the calibrator that the state holds, or a new one."""
     if state is None or not Path(state).exists():
         return OnlineCalibrator(by=by, guard=guard, delay=delay or 0)
     try:
@@ -130,11 +99,11 @@ def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -
     for option, given, kept in (
         ("--by", by, calibrator.by),
         ("--delay", calibrator.delay if delay is None else delay, calibrator.delay),
-        ("--guard", guard if typed("guard") else calibrator.guard, calibrator.guard),
+        ("--guard", guard if opt.typed("guard") else calibrator.guard, calibrator.guard),
     ):
         if given != kept:
             rule = f"must be that of the state, {kept!r}"
-            raise InvalidInputError(sentence(option, rule, f"got {given!r}"))
+            raise InvalidInputError(option, rule, f"got {given!r}")
     return calibrator
 
 
@@ -189,19 +158,20 @@ def _as_csv(
 def _summary(calibrator: OnlineCalibrator, rows: OrderedRows, run: Run) -> dict[str, Any]:
     known = ~np.isnan(rows.outcome)
     y = rows.outcome[known]
-    scores = {
-        "raw": _scores(y, rows.prediction[known]),
-        "calibrated": _scores(y, run.predictions[known]),
-    }
-    promises = {
+    return {
+        "rows": len(rows),
+        "learnt": int(known.sum()),
+        "rounds": calibrator.rounds,
+        "delay": calibrator.delay,
+        "most_pending": calibrator.most_pending,
+        "segments": calibrator.segments,
+        "steered": calibrator.steered,
         "certificate": calibrator.certificate,
         "bound": calibrator.bound(),
         "brier_bound": calibrator.brier_bound(),
+        "raw": _scores(y, rows.prediction[known]),
+        "calibrated": _scores(y, run.predictions[known]),
     }
-    counts = {"rows": len(rows), "learnt": int(known.sum()), "rounds": calibrator.rounds}
-    settings: dict[str, Any] = {"delay": calibrator.delay, "most_pending": calibrator.most_pending}
-    settings |= {"segments": calibrator.segments, "steered": calibrator.steered}
-    return {**counts, **settings, **promises, **scores}
 
 
 def _scores(y: Array, p: Array) -> dict[str, float | None]:
@@ -227,7 +197,6 @@ def _show(summary: Mapping[str, Any], json_: bool) -> None:
 
 
 def _promises(summary: Mapping[str, Any]) -> list[str]:
-    """Return what is certified and promised, in sentences."""
     rounds, certificate, bound = (summary[name] for name in ("rounds", "certificate", "bound"))
     in_all = "" if rounds == summary["learnt"] else f" ({rounds:,} in all)"
     read = f"{pluralize(summary['rows'], 'row')}, {pluralize(summary['learnt'], 'outcome')} learned{in_all}"
@@ -243,30 +212,26 @@ def _promises(summary: Mapping[str, Any]) -> list[str]:
         )
     if summary["brier_bound"] is not None:
         lines.append(f"total Brier score at most {summary['brier_bound']:.3f} above raw, whatever happens")
-    elif summary["steered"] or summary["most_pending"] > summary["delay"] + 1:
-        lines.append(f"no promise on the Brier score: {_why_no_brier_bound(summary)}")
-    return lines
-
-
-def _why_no_brier_bound(summary: Mapping[str, Any]) -> str:
-    """Say why there is no promise on the Brier score, and which options give one."""
-    reasons, options = [], []
+        return lines
+    reasons, options, without = [], [], ""
     if summary["most_pending"] > summary["delay"] + 1:
         reasons.append(f"{summary['most_pending']:,} outcomes were unknown at once")
         options.append(f"--delay {summary['most_pending'] - 1}")
     if summary["steered"]:
         reasons.append(f"the guard moved {pluralize(summary['steered'], 'prediction')}")
         options.append("--no-guard")
-    without = ", without the bound on the distance" if summary["steered"] else ""
-    return f"{' and '.join(reasons)} ({' '.join(options)} gives one{without})"
+        without = ", without the bound on the distance"
+    if reasons:
+        remedy = f"{' '.join(options)} gives one{without}"
+        lines.append(f"no promise on the Brier score: {' and '.join(reasons)} ({remedy})")
+    return lines
 
 
-def _write_page(path: str, calibrator: OnlineCalibrator, rows: OrderedRows, run: Run, title: str) -> None:
+def _write_page(path: str, rows: OrderedRows, run: Run, summary: Mapping[str, Any], title: str) -> None:
     from calibrant.report.pages import stream_page
 
     known = ~np.isnan(rows.outcome)
     if not known.any():
-        raise InvalidInputError(sentence("--html", "needs an outcome that is known", "got none"))
-    numbers = _summary(calibrator, rows, run)
-    page = stream_page(rows.outcome[known], rows.prediction[known], run.taken(known), numbers, title=title)
+        raise InvalidInputError("--html", "needs an outcome that is known", "got none")
+    page = stream_page(rows.outcome[known], rows.prediction[known], run.taken(known), summary, title=title)
     atomic_write(path, page)

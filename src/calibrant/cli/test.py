@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ from calibrant.cli import options as opt
 from calibrant.cli.output import print_result, readable_number, show_json, show_table
 from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import progress_bar, read_rows, sketch_if_needed
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.formatting import pvalue_text
 from calibrant.inference.intervals import confidence_interval
 from calibrant.inference.testing import DEFAULT_TEST, Method, calibration_test
@@ -18,7 +19,6 @@ from calibrant.inference.tolerance import tolerance_test
 from calibrant.io.read import FileNames
 from calibrant.metrics.lookup import measures
 from calibrant.parallel import recorded_seed
-from calibrant.records import Missing
 
 
 @click.command("test", epilog=opt.examples("calibrant test loans.csv -y default -p p"))
@@ -42,24 +42,19 @@ from calibrant.records import Missing
 @opt.seed
 @opt.as_json
 def test(
-    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    measure: str, method: Method, draws: int, interval: bool, accept: float | None, reject: float | None,
-    confidence: float, seed: int | None, json_: bool,
+    file: FileNames, measure: str, method: Method, draws: int, interval: bool, accept: float | None,
+    reject: float | None, confidence: float, seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Test whether the predictions in FILE are calibrated.
 
     With --accept and --reject, also whether their distance from calibration is small enough.
     """
     if (accept is None) != (reject is None):
-        raise InvalidInputError(sentence("--accept and --reject", "must be given together"))
+        raise InvalidInputError("--accept and --reject", "must be given together")
     if not interval and accept is None:
         opt.refuse_typed("needs --interval, or --accept and --reject", "confidence")
-    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
-    sketch = sketch_if_needed(file, **columns)  # type: ignore[arg-type]
-    if sketch is not None:
-        forecasts = sketch.forecasts()
-    else:
-        forecasts = read_rows(file, **columns).forecasts  # type: ignore[arg-type]
+    sketch = sketch_if_needed(file, **columns)
+    forecasts = read_rows(file, **columns).forecasts if sketch is None else sketch.forecasts()
     used = recorded_seed(seed)
     with progress_bar("drawing outcomes") as progress:
         tested = calibration_test(

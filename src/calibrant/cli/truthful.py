@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import (
-    MEASURE,
-    NAME,
-    as_json,
-    examples,
-    missing,
-    option_of,
-    refuse_typed,
-    rows_if_any,
-    seed,
-    typed,
-)
+from calibrant.cli import options as opt
 from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
-from calibrant.cli.rows import progress_bar
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.cli.rows import progress_bar, read_predictions
+from calibrant.errors import InvalidInputError
 from calibrant.formatting import pluralize
-from calibrant.io.read import FileNames, read_columns
+from calibrant.io.read import FileNames
 from calibrant.metrics.lookup import measures
 from calibrant.records import Missing
 from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap, worst_truth
@@ -30,24 +19,22 @@ from calibrant.truthfulness.lies import incentives as ask_incentives
 EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 
 
-@click.command(epilog=examples("calibrant truthful -m smooth --truth 0.5,0.5"))
-@rows_if_any
-@click.option("--prediction", "-p", type=NAME, help="Column of predictions in FILE, taken for the truth.")
-@click.option(
-    "--measure", "-m", "chosen", type=MEASURE, multiple=True, help="Measure; give it once for each."
-)
-@click.option("--all", "everything", is_flag=True, help="Every measure of the registry.")
-@click.option("--truth", help="Probabilities of a few rounds, with commas: .25,.75")
+@click.command(epilog=opt.examples("calibrant truthful -m smooth --truth 0.5,0.5"))
+@opt.rows_if_any
+@opt.column_option("--prediction", "-p", help="Column of predictions in FILE, taken for the truth.")
+@click.option("--measure", "-m", "chosen", type=opt.MEASURE, multiple=True, help="Measure; repeat.")
+@opt.flag("--all", "everything", help="Every measure of the registry.")
+@click.option("--truth", type=opt.THRESHOLDS, help="Probabilities of a few rounds, with commas: .25,.75")
 @click.option("--n", "rounds", type=int, help="Rounds (1 to 3): find the truth that tempts most.")
-@click.option("--sequential", is_flag=True, help="Tell the forecaster each outcome before the next report.")
-@option_of(truthfulness_gap, "--budget", help="Seconds to search, per measure.")
+@opt.flag("--sequential", help="Tell the forecaster each outcome before the next report.")
+@opt.option_of(truthfulness_gap, "--budget", help="Seconds to search, per measure.")
 @click.option("--draws", type=int, help="Replays of the outcomes of FILE; 999, fewer for many predictions.")
-@missing
-@seed
-@as_json
+@opt.missing
+@opt.seed
+@opt.as_json
 def truthful(
     file: FileNames | None, prediction: str | None, chosen: tuple[str, ...], everything: bool,
-    truth: str | None, rounds: int | None, sequential: bool, budget: float, draws: int | None,
+    truth: list[float] | None, rounds: int | None, sequential: bool, budget: float, draws: int | None,
     missing: Missing, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Say whether a forecaster gains by lying under a measure.
@@ -55,18 +42,19 @@ def truthful(
     With --truth or --n: by enumerating all outcomes of a few rounds. With FILE and --prediction: your
     predictions are taken for the truth, and the standard lies are tried on outcomes drawn from them.
     """
-    if (file is not None and prediction is None) or (file is None and typed("prediction")):
-        raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
+    if (file is not None and prediction is None) or (file is None and opt.typed("prediction")):
+        raise InvalidInputError("FILE and --prediction", "must be given together")
     if file is not None and prediction is not None:
-        refuse_typed("must not be given with FILE", "truth", "rounds", "sequential", "budget")
+        opt.refuse_typed("must not be given with FILE", "truth", "rounds", "sequential", "budget")
         names = _names(chosen, everything) if chosen or everything else None
+        predictions, dropped = read_predictions(file, prediction, missing)
+        if dropped:
+            print_note(f"{pluralize(dropped, 'row')} without a prediction dropped")
         with progress_bar("drawing outcomes") as progress:
-            asked = ask_incentives(
-                _predictions(file, prediction, missing), names, draws=draws, seed=seed, progress=progress
-            )
+            asked = ask_incentives(predictions, names, draws=draws, seed=seed, progress=progress)
         _show_incentives(asked, json_)
         return
-    refuse_typed("needs FILE", "draws", "missing")
+    opt.refuse_typed("needs FILE", "draws", "missing")
     results = [
         _gap(name, truth, rounds, sequential, budget, seed or 0) for name in _names(chosen, everything)
     ]
@@ -76,7 +64,7 @@ def truthful(
 def _names(chosen: tuple[str, ...], everything: bool) -> list[str]:
     if everything == bool(chosen):
         raise InvalidInputError(
-            sentence("calibrant truthful", "needs either --measure or --all", hint="--measure smooth")
+            "calibrant truthful", "needs either --measure or --all", hint="--measure smooth"
         )
     if chosen:
         return list(chosen)
@@ -84,34 +72,16 @@ def _names(chosen: tuple[str, ...], everything: bool) -> list[str]:
 
 
 def _gap(
-    name: str, truth: str | None, rounds: int | None, sequential: bool, budget: float, seed: int
+    name: str, truth: list[float] | None, rounds: int | None, sequential: bool, budget: float, seed: int
 ) -> Truthfulness:
     if truth is not None and rounds is not None:
-        raise InvalidInputError(sentence("--truth and --n", "must not be given together"))
+        raise InvalidInputError("--truth and --n", "must not be given together")
     if rounds is not None:
         if sequential:
-            raise InvalidInputError(sentence("--sequential", "needs --truth", "got --n"))
+            raise InvalidInputError("--sequential", "needs --truth", "got --n")
         return worst_truth(name, rounds, budget=budget, seed=seed)
-    known = list(EXAMPLE) if truth is None else _parsed(truth)
+    known = list(EXAMPLE) if truth is None else truth
     return truthfulness_gap(name, known, sequential=sequential, budget=budget, seed=seed)
-
-
-def _parsed(truth: str) -> list[float]:
-    try:
-        return [float(part) for part in truth.split(",")]
-    except ValueError:
-        rule = "must be numbers with commas between them"
-        raise InvalidInputError(sentence("--truth", rule, f"got {truth!r}", "--truth .25,.75")) from None
-
-
-def _predictions(file: FileNames, prediction: str, missing: Missing) -> object:
-    from calibrant.inference.planning import checked_predictions
-
-    read = read_columns(file, [prediction])[prediction]
-    kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
-    if len(kept) < len(read):
-        print_note(f"{pluralize(len(read) - len(kept), 'row')} without a prediction dropped")
-    return checked_predictions(kept, f"column {prediction!r}", "pass --missing drop to leave such rows out")
 
 
 def _show_gaps(results: list[Truthfulness], json_: bool) -> None:
@@ -120,22 +90,15 @@ def _show_gaps(results: list[Truthfulness], json_: bool) -> None:
     elif len(results) == 1:
         print_result(str(results[0]))
     else:
-        show_table(
-            ["measure", "honest", "best lie", "gap", "report", "proof", "registry"],
-            [_gap_row(found) for found in results],
-        )
+        columns = ["measure", "honest", "best lie", "gap", "report", "proof", "registry"]
+        show_table(columns, [_gap_row(found) for found in results])
         print_result("\nA gap found by search is a lower bound: a better lie may exist.")
 
 
-def _gap_row(truthfulness: Truthfulness) -> list[str]:
-    report = ", ".join(f"{r:.4g}" for r in truthfulness.report)
-    return [
-        truthfulness.measure,
-        *map(readable_number, (truthfulness.honest, truthfulness.best, truthfulness.gap)),
-        report,
-        truthfulness.proof,
-        measures()[truthfulness.measure].truthful,
-    ]
+def _gap_row(found: Truthfulness) -> list[str]:
+    numbers = map(readable_number, (found.honest, found.best, found.gap))
+    report = ", ".join(f"{r:.4g}" for r in found.report)
+    return [found.measure, *numbers, report, found.proof, measures()[found.measure].truthful]
 
 
 def _show_incentives(asked: Incentives, json_: bool) -> None:
@@ -146,20 +109,13 @@ def _show_incentives(asked: Incentives, json_: bool) -> None:
         f"Would lying help? {asked.n:,} predictions taken for the truth, {asked.draws:,} replays of their "
         f"outcomes, seed {asked.seed}.\n"
     )
-    show_table(
-        ["measure", "best lie", "honest", "with the lie", "gain", "+-", "wins", "helps", "registry"],
-        [
-            [
-                row.measure,
-                row.lie,
-                *map(readable_number, (row.honest, row.expected, row.gain, row.se)),
-                f"{row.wins:.0%}",
-                "yes" if row.helps else "no",
-                row.truthful,
-            ]
-            for row in asked.best.values()
-        ],
-    )
+    lines = []
+    for row in asked.best.values():
+        numbers = map(readable_number, (row.honest, row.expected, row.gain, row.se))
+        helps = "yes" if row.helps else "no"
+        lines.append([row.measure, row.lie, *numbers, f"{row.wins:.0%}", helps, row.truthful])
+    columns = ["measure", "best lie", "honest", "with the lie", "gain", "+-", "wins", "helps", "registry"]
+    show_table(columns, lines)
     print_result("\nwins: share of replays in which an honest, perfect forecaster loses to the lie.\n")
     for rule in RULES:
         print_result(rule)

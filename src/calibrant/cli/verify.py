@@ -9,8 +9,8 @@ import click
 from calibrant.cli.options import as_json, column_option, examples, grouped, rows_in
 from calibrant.cli.output import print_result, show_json
 from calibrant.cli.rows import listed
-from calibrant.io.read import FileNames
 from calibrant.evaluation.verify import verify as recompute
+from calibrant.io.read import FileNames
 
 DIFFERS = 1
 
