@@ -250,9 +250,9 @@ def test_bad_options_are_refused():
         cb.truthfulness_gap("level-set", [0.5] * 5, sequential=True)
     with pytest.raises(cb.CalibrantError, match="one row per report of 2 rounds"):
         cb.truthfulness_gap("level-set", [0.5, 0.5], reports=[[0.5]])
-    with pytest.raises(cb.CalibrantError, match="positive number of seconds"):
+    with pytest.raises(cb.CalibrantError, match="budget must be a positive number"):
         cb.truthfulness_gap("level-set", [0.5], budget=0)
-    with pytest.raises(cb.CalibrantError, match="1 to 3 rounds"):
+    with pytest.raises(cb.CalibrantError, match="n must be a whole number from 1 to 3"):
         cb.worst_truth("level-set", 4)
 
 

@@ -76,22 +76,18 @@ def audit(
     Parameters
     ----------
     y_true, y_prob, sample_weight, missing
-        Outcomes (0 or 1), predictions and weights, or Forecasts made from rows alone; rows with a gap are an
-        "error", or "drop" and count them. Or a Sketch made with ``by=[...]`` alone: `groups` may then name
-        some of its columns, every statistic comes with bounds that hold on the raw rows, and p-values are
-        simulated on `cells` of the result.
-        Rows of weight 0 carry nothing: they are left out, and neither `n` nor `dropped` counts them.
+        Outcomes (0 or 1), predictions and weights, or Forecasts alone; rows with a gap are an "error", or
+        "drop" and count them. Or a Sketch made with ``by=[...]`` alone, of whose columns `groups` may name
+        some: statistics then come with bounds on the raw rows. Rows of weight 0 are left out and not counted.
     outcome, prediction, weight, pos_label
         Columns of a frame that is passed alone; `groups` and `covariates` may then name columns of it too.
         `pos_label` is the label that counts as 1, for outcomes that are text, categories or -1 and 1.
     groups, depth, limit
-        A mapping of names to boolean masks, or columns (any data frame, mapping or named series)
-        whose values are the groups, alone and in combinations of up to `depth` columns. At most `limit` are
-        tested, few columns first; what comes after that is counted without a look at it.
+        A mapping of names to boolean masks, or columns (any data frame, mapping or named series) whose values
+        are the groups, in combinations of up to `depth` columns; at most `limit` are tested.
     covariates, nominal, subpopulations
         Columns of which `subpopulations` groups are made along random paths of splits (Algorithm 1 of the
-        paper). Numbers, dates and ordered categories are split in their order, other categories, and the
-        numbers named in `nominal`, in a random one. Missing values are a category of their own, the lowest.
+        paper); numbers named in `nominal` are categories. Missing values are a category, the lowest.
     min_size, min_variance
         Smaller subpopulations are counted, not tested; so are those whose total outcome would vary by less
         if calibrated: sum W^2 S (1 - S), the largest weight being 1. Where predictions are near 0 or 1, one
@@ -147,7 +143,10 @@ def audit(
     finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     if hasattr(type(y_true), "strata"):  # a Sketch, which a higher package defines
-        refuse_beside_a_sketch(y_prob, sample_weight, pos_label, covariates, nominal, variant, clusters, null)
+        refuse_beside_a_sketch(
+            {"y_prob": y_prob, "sample_weight": sample_weight, "pos_label": pos_label, "nominal": nominal,
+             "covariates": covariates, "variant": variant, "clusters": clusters, "null": null}
+        )  # fmt: skip
         family, cells = strata_family(
             y_true.strata().scaled(), groups, depth=depth, limit=limit, min_size=min_size,
             min_variance=min_variance, statistic=statistic, draws=draws, seed=seed, progress=progress,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Protocol
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from calibrant.formatting import (
     at_floor,
@@ -21,7 +22,7 @@ from calibrant.formatting import (
     pvalue_text,
     rounded_ends,
 )
-from calibrant.groups.rules import IsIn, Rule, value_in_words, written
+from calibrant.groups.rules import Rule, condition_in_words
 from calibrant.inference.pvalues import LEVEL, could_flip
 from calibrant.inputs import closed_share, whole_number
 from calibrant.results import (
@@ -38,6 +39,10 @@ from calibrant.results import (
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
 BEHIND = ("interval", "draws", "tested_by", "against_others")  # fields left out of the facts of a group
+IN_JSON = (
+    "metric", "lower", "upper", "sigma", "ratio", "pvalue", "ablated", "n", "dropped", "tested", "not_tested",
+    "approximate", "draws", "cells", "null", "seed", "variant", "statistic",
+)  # fmt: skip
 MAX_RULE_WORDS = 14
 IN_NOTEBOOKS = 15  # groups shown below a cell
 EACH_BY_ITSELF = (
@@ -51,13 +56,6 @@ Z_MEANS = {
     "about 0.8 on average.",
 }
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
-
-
-class Comparisons(Protocol):
-    """What holds the p-values of wrong groups against all others at equal predictions."""
-
-    @property
-    def pvalues(self) -> dict[Rule, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class Group:
     interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
     draws: int = 0  # behind the p-value
     tested_by: str = "kuiper"  # or "mean"
-    against_others: Comparisons | None = field(default=None, compare=False, repr=False)
+    against_others: Any = field(default=None, compare=False, repr=False)  # what computes `beyond`
 
     @property
     def beyond(self) -> float | None:
@@ -124,17 +122,7 @@ class Group:
     @property
     def who(self) -> str:
         """The group as a sentence names it, such as "self-employed (employment)"."""
-        named = (
-            f"{value_in_words(one.values[0], one.mixed)} ({written(one.column)})"
-            if isinstance(one, IsIn)
-            and len(one.values) == 1
-            and isinstance(one.values[0], str)
-            and not one.missing
-            and not one.negated
-            else str(one)
-            for one in self.rule.conditions
-        )
-        return " and ".join(named) or str(self.rule)
+        return " and ".join(map(condition_in_words, self.rule.conditions)) or str(self.rule)
 
     def worst_texts(self) -> tuple[str, ...]:
         """Name this group as the worst, from the fullest to the shortest wording."""
@@ -251,19 +239,18 @@ def group_values(group: Group) -> dict[str, Any]:
 
 def group_table(groups: Sequence[Group], findings: bool = False) -> Table:
     """Return what was predicted and observed in each group; with findings, also z and what was found."""
-    columns = ("group", "records", "predicted", "observed", "difference", "95% interval")
-    more = ("z", "p", "finding") if findings else ("p",)
-    return Table((*columns, *more), tuple(_line(group, findings) for group in groups))
+    columns = ["group", "records", "predicted", "observed", "difference", "95% interval", "z", "p", "finding"]
+    lines = [_line(group) for group in groups]
+    if not findings:
+        columns = [*columns[:6], "p"]
+        lines = [(*line[:6], line[7]) for line in lines]
+    return Table(tuple(columns), tuple(lines))
 
 
-def _line(group: Group, findings: bool) -> tuple[TableCell, ...]:
+def _line(group: Group) -> tuple[TableCell, ...]:
     difference, span = group.written_difference()
     predicted, observed = group.written_means()
-    pvalue = TableCell(
-        format_pvalue(group.pvalue, group.pvalue_is_bound), sort_key(group.pvalue), number=True
-    )
-    z = (number_cell(group.z, f"{group.z:.2f}"),) if findings else ()
-    found = (text_cell(group.finding()),) if findings else ()
+    pvalue = format_pvalue(group.pvalue, group.pvalue_is_bound)
     return (
         text_cell(str(group.rule)),
         number_cell(group.size, f"{group.size:,}"),
@@ -271,9 +258,9 @@ def _line(group: Group, findings: bool) -> tuple[TableCell, ...]:
         number_cell(group.mean_outcome, observed),
         number_cell(group.difference, difference),
         number_cell(group.limits[0], span),
-        *z,
-        pvalue,
-        *found,
+        number_cell(group.z, f"{group.z:.2f}"),
+        TableCell(pvalue, sort_key(group.pvalue), number=True),
+        text_cell(group.finding()),
     )
 
 
@@ -453,9 +440,8 @@ class Audit:
     def columns(self) -> dict[str, list[Any]]:
         """The ranking as plain columns by name, worst first."""
         rows = [group.facts for group in self.groups]
-        out = {key: [row[key] for row in rows] for key in rows[0]}
-        out["pvalue"] = [math.nan if value is None else value for value in out["pvalue"]]
-        return out
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        return columns | {"pvalue": [math.nan if p is None else p for p in columns["pvalue"]]}
 
     @property
     def table(self) -> Any:
@@ -465,13 +451,9 @@ class Audit:
         """
         import narwhals as nw
 
-        for backend in (self.backend, "pandas", "polars", "pyarrow"):
-            if backend is None:
-                continue
-            try:
+        for backend in filter(None, (self.backend, "pandas", "polars", "pyarrow")):
+            with suppress(ImportError):
                 return nw.from_dict(self.columns, backend=backend).to_native()
-            except ImportError:
-                continue
         return self.columns
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
@@ -481,20 +463,11 @@ class Audit:
         """
         if top is not None:
             whole_number("top", top)
-        first = ("metric", "lower", "upper", "sigma", "ratio", "pvalue")
-        then = ("draws", "cells", "null", "seed", "variant", "statistic")
         return json_object(
             {
-                **{name: getattr(self, name) for name in first},
+                **{name: getattr(self, name) for name in IN_JSON},
                 "pvalue_is_bound": at_floor(self.pvalue, self.draws),
-                "ablated": self.ablated,
                 "ablated_group": self.ablated_group.facts,
-                "n": self.n,
-                "dropped": self.dropped,
-                "tested": self.tested,
-                "not_tested": asdict(self.not_tested),
-                "approximate": self.approximate,
-                **{name: getattr(self, name) for name in then},
                 "groups": [group.facts for group in self.groups[:top]],
             }
         )
@@ -550,9 +523,8 @@ class Audit:
         return group_table(self.groups[:top], findings=True)
 
     def _repr_html_(self) -> str:
-        left = len(self.groups) - IN_NOTEBOOKS
-        are = pluralize(left, "more group is", "more groups are")
-        more = f"{are} in .groups, the worst first." if left > 0 else ""
+        are = pluralize(len(self.groups) - IN_NOTEBOOKS, "more group is", "more groups are")
+        more = f"{are} in .groups, the worst first." if len(self.groups) > IN_NOTEBOOKS else ""
         return html_paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + html_paragraphs(more)
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ lost, and that has a proven bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, count
@@ -32,9 +32,7 @@ EPS = float(np.finfo(np.float64).eps)
 MIN_EVENTS = 5  # of either outcome in a group that is compared with the others
 MOST_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
 FEWEST_CELLS, MOST_CELLS = 64, 2048  # that p-values come from, however many groups there are
-AT_A_TIME = (
-    64  # entries that count as one number when blocks of draws are made: groups are visited one by one
-)
+AT_A_TIME = 64  # entries that count as one number when blocks of draws are made: groups come one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +145,8 @@ class Strata:
         added: dict[str, Any] = {
             one.name: np.add.reduceat(getattr(self, one.name)[order], starts) for one in fields(self)[5:-2]
         }
-        low, high = (
-            np.minimum.reduceat(self.low[order], starts),
-            np.maximum.reduceat(self.high[order], starts),
-        )
+        low = np.minimum.reduceat(self.low[order], starts)
+        high = np.maximum.reduceat(self.high[order], starts)
         return replace(self, cell=cell[starts], group=group[starts], low=low, high=high, **added)
 
 
@@ -273,9 +269,8 @@ class _Segments:
         order = order[np.count_nonzero(part < 0) :]
         fresh = (np.diff(part[order], prepend=-1) != 0) | (np.diff(strata.cell[order], prepend=-1) != 0)
         cells = np.flatnonzero(fresh)
-        return cls(
-            order, cells, np.searchsorted(part[order][cells], np.arange(len(batch.kept)), side="right")
-        )
+        ends = np.searchsorted(part[order][cells], np.arange(len(batch.kept)), side="right")
+        return cls(order, cells, ends)
 
     def statistics(self, residuals: Array, statistic: StatisticName) -> Array:
         """Return the statistic of every subpopulation per row of residuals, not divided by its weight."""
@@ -338,27 +333,18 @@ def _columns(strata: Strata, groups: Any) -> list[Column]:
     return code_columns(values, len(strata.labels), "groups")
 
 
-def refuse_beside_a_sketch(
-    y_prob: Any,
-    sample_weight: Any,
-    pos_label: Any,
-    covariates: Any,
-    nominal: Sequence[str],
-    variant: str,
-    clusters: Any,
-    null: str,
-) -> None:
-    """Say what a sketch holds already, and what needs the rows."""
-    if y_prob is not None or sample_weight is not None or pos_label is not None:
+def refuse_beside_a_sketch(given: Mapping[str, Any]) -> None:
+    """Say what a sketch holds already, and what needs the rows: `given` are other arguments of `audit`."""
+    if any(given[name] is not None for name in ("y_prob", "sample_weight", "pos_label")):
         rule = "holds outcomes, predictions and weights already"
         raise InvalidInputError("sketch", rule, hint="pass it alone")
-    if covariates is not None or len(nominal):
+    if given["covariates"] is not None or len(given["nominal"]):
         hint = "make the sketch with by=[...], and leave covariates out"
         raise InvalidInputError("covariates", "need the rows", "got a sketch", hint)
-    if variant != "plain":
+    if given["variant"] != "plain":
         hint = "audit the rows themselves, or take the plain metric"
-        raise InvalidInputError(f"variant {variant!r}", "needs the rows", "got a sketch", hint)
-    if clusters is not None or null == "signs":
-        subject = 'null="signs"' if clusters is None else "clusters"
+        raise InvalidInputError(f"variant {given['variant']!r}", "needs the rows", "got a sketch", hint)
+    if given["clusters"] is not None or given["null"] == "signs":
+        subject = 'null="signs"' if given["clusters"] is None else "clusters"
         hint = "pass the rows themselves"
         raise InvalidInputError(subject, "must come with single rows", "got a sketch", hint)

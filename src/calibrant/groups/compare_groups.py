@@ -257,19 +257,15 @@ def _level(rows: _Rows, code: int, confidence: float) -> GroupLevel:
     forecasts = Forecasts(y, p, sample_weight=weight)
     scores = decompose(forecasts)
     cluster = None if rows.cluster is None else rows.cluster[inside]
-    low, high = row_interval(p, y, weight, cluster, confidence)
-    odds, odds_lower, odds_upper = _odds(p, y, weight, cluster, confidence)
+    predicted, happened = forecasts.mean_prediction, forecasts.base_rate
     return GroupLevel(
-        name=rows.name(code),
-        n=forecasts.n,
-        predicted=forecasts.mean_prediction,
-        happened=forecasts.base_rate,
-        gap=forecasts.base_rate - forecasts.mean_prediction,
-        lower=low,
-        upper=high,
-        odds=odds,
-        odds_lower=odds_lower,
-        odds_upper=odds_upper,
+        rows.name(code),
+        forecasts.n,
+        predicted,
+        happened,
+        happened - predicted,
+        *row_interval(p, y, weight, cluster, confidence),
+        *_odds(p, y, weight, cluster, confidence),
         brier=scores.score,
         miscalibration=scores.miscalibration,
         discrimination=scores.discrimination,
@@ -316,15 +312,7 @@ def _differences(rows: _Rows, whole: StratifiedScores, confidence: float) -> tup
     compared = [compare_pair(one, confidence) for one in scores]
     adjusted = holm([pair.pvalue for pair in compared])
     return tuple(
-        GroupDifference(
-            rows.name(i),
-            rows.name(j),
-            odds_of(pair.shift),
-            odds_of(pair.lower),
-            odds_of(pair.upper),
-            pair.pvalue,
-            p,
-        )
+        GroupDifference(rows.name(i), rows.name(j), *map(odds_of, pair[:3]), pair.pvalue, p)
         for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True)
     )
 

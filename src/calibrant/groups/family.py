@@ -103,18 +103,14 @@ class FamilyNull:
             return self._z_draw_by_draw(batch)
         lists = batch.lists
         self.work += len(lists.members) * self.draws
-        ranges = None
-        if self.work >= (SMALL_IF_LOADED if numba_is_loaded() else SMALL_WORK):
-            ranges = self._compiled_ranges(lists)
-        if ranges is None:
-            ranges = self._ranges_by_numpy(lists)
+        much = self.work >= (SMALL_IF_LOADED if numba_is_loaded() else SMALL_WORK)
+        kernel = null_ranges.machine_code() if much else null_ranges.plain
+        by_numpy = kernel is null_ranges.plain
+        ranges = self._ranges_by_numpy(lists) if by_numpy else self._compiled_ranges(lists, kernel)
         return ranges / np.where(deviation == 0, 1.0, deviation)[:, None]  # no doubt: every curve is flat
 
-    def _compiled_ranges(self, batch: Lists) -> Array | None:
-        """Advance many curves at once, the subpopulations shared out among the cores; None without numba."""
-        kernel = null_ranges.machine_code()
-        if kernel is null_ranges.plain:
-            return None
+    def _compiled_ranges(self, batch: Lists, kernel: Any) -> Array:
+        """Advance many curves at once, the subpopulations shared out among the cores."""
         ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
 
         def run(part: slice) -> None:
@@ -216,8 +212,7 @@ MAX_BITS = 1 << 31  # of simulated outcomes in memory at a time
 class Simulator(Protocol):
     """What knows the statistics of subpopulations if every prediction is right."""
 
-    def z(self, batch: Batch, deviation: Array) -> Array:
-        """Return simulated z, one row per subpopulation, one column per draw."""
+    def z(self, batch: Batch, deviation: Array) -> Array: ...
 
 
 class AgainstOthers:
@@ -269,9 +264,7 @@ class TestFamily:
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
-    exceeded: Array = field(
-        default_factory=lambda: np.zeros(1)
-    )  # draws in which a step of the step-down test was exceeded,
+    exceeded: Any = 0.0  # number of draws in which each step of the step-down test was exceeded,
     drawn: int = 0  # among this many
     seen: set[tuple[int, float]] = field(default_factory=set)
     worst: list[tuple[float, Batch]] = field(default_factory=list)
@@ -318,11 +311,10 @@ class TestFamily:
         batch, curves = batch.select(large), curves.take(large)
         fresh = []
         for k, mark in enumerate(zip(curves.size.tolist(), curves.mark.tolist(), strict=True)):
-            if mark in self.seen:  # the same members as another
-                self.duplicates += 1
-            else:
+            if mark not in self.seen:  # else the same members as another
                 self.seen.add(mark)
                 fresh.append(k)
+        self.duplicates += len(large) - len(fresh)
         if self.rules:
             doubtful = (curves.sigma * curves.weight) ** 2 >= self.min_variance
             self.too_small += sum(not doubtful[k] for k in fresh)
@@ -354,7 +346,6 @@ class TestFamily:
         return {batch.rules[0]: batch for _, batch in self.worst + self.largest}
 
     def not_tested(self) -> NotTested:
-        """Return what was left out, and why."""
         return NotTested(self.too_small, self.duplicates, self.over_limit)
 
     def _column(self, name: str, described: bool = False) -> Array:
@@ -389,26 +380,20 @@ class TestFamily:
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
         pvalue, value = self.pvalues(), self.records.prediction
-        kuiper, gap, z, sigma = map(self._column, ("kuiper", "gap", "z", "sigma"))
-        first, last = self._column("first"), self._column("last")
-        statistic = np.abs(gap) if self.terms.statistic == "mean" else kuiper
-        weight = self._column("weight", described=True)
         columns = {
-            "size": self._column("size"),
+            name: self._column(name) for name in ("size", "kuiper", "gap", "sigma", "z", "lower", "upper")
+        }
+        columns |= {name: self._column(name, True) for name in ("mean_prediction", "mean_outcome")}
+        z, sigma, weight = columns["z"], columns["sigma"], self._column("weight", described=True)
+        first, last = self._column("first"), self._column("last")
+        statistic = np.abs(columns["gap"]) if self.terms.statistic == "mean" else columns["kuiper"]
+        columns |= {
             "share": weight / weight[0],
-            "kuiper": kuiper,
-            "gap": gap,
             "expected": sigma * BROWNIAN[self.terms.statistic],
-            "sigma": sigma,
-            "z": z,
             "metric": z * sigma[0] if sigma[0] > 0 else statistic,
             "predictions": np.array(["none", "too low", "too high"])[self._column("direction")],
             "start": np.where(first >= 0, value[first], value[0]),
             "stop": np.where(last >= 0, value[last], value[-1]),
-            "mean_prediction": self._column("mean_prediction", described=True),
-            "mean_outcome": self._column("mean_outcome", described=True),
-            "lower": self._column("lower"),
-            "upper": self._column("upper"),
         }
         lists = {name: column.tolist() for name, column in columns.items()}
         lists["pvalue"] = [None] * len(z) if pvalue is None else pvalue.tolist()

@@ -155,18 +155,13 @@ def row_interval(
     rates: bool = True,
 ) -> tuple[float, float]:
     """Return the interval of one group of rows; (nan, nan) where there is too little data to give one."""
-    if len(outcome) == 0 or (rates and not _is_enough(outcome, weight)):
+    few = len(outcome) == 0
+    if rates and not few and weight is not None and np.ptp(weight) > 0:
+        few = bool(min(np.sum(outcome > 0), np.sum(outcome < 1)) < MIN_WEIGHTED_RECORDS)
+    if few:
         return float("nan"), float("nan")
     moments = row_moments(prediction, outcome, weight, cluster)
     if cluster is not None and float(moments.freedom[0]) + 1 < MIN_CLUSTERS:
         return float("nan"), float("nan")
     low, high = difference_interval(moments, confidence, rates=rates)
     return float(low[0]), float(high[0])
-
-
-def _is_enough(outcome: Array, weight: Array | None) -> bool:
-    if weight is None or np.ptp(weight) == 0:
-        return True
-    events = int(np.count_nonzero(outcome > 0))
-    others = int(np.count_nonzero(outcome < 1))
-    return min(events, others) >= MIN_WEIGHTED_RECORDS

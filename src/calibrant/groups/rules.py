@@ -155,6 +155,15 @@ class MaskIs:
 Condition = IsIn | InRange | MaskIs
 
 
+def condition_in_words(condition: Condition) -> str:
+    """Write a condition as a sentence does: "self-employed (employment)" for one text of a column."""
+    if not isinstance(condition, IsIn) or condition.missing or condition.negated:
+        return str(condition)
+    if len(condition.values) > 1 or not isinstance(condition.values[0], str):
+        return str(condition)
+    return f"{value_in_words(condition.values[0], condition.mixed)} ({written(condition.column)})"
+
+
 def check_kind(condition: Condition, labels: list[Any]) -> None:
     """Refuse new values of another kind than those the condition speaks of.
 

@@ -8,10 +8,9 @@ from the predictions, so the tests hold when the model is wrong. They are exact 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -161,7 +160,10 @@ class StratifiedScores:
             squares = self._table(self.residual**2)
             covariance = _weighted_covariance(squares[None], self.counts[None], np.diff(self.starts))
             return np.asarray(covariance[0])
-        variance = self._variances(self.residual)
+        size = np.diff(self.starts)
+        mean = np.bincount(self.stratum, self.residual) / size
+        around = np.bincount(self.stratum, (self.residual - mean[self.stratum]) ** 2)
+        variance = np.where(size > 1, around / np.maximum(size - 1, 1), 0.0)
         shares = self.counts * np.divide(variance, self.counts.sum(axis=1))[:, None]
         return np.asarray(np.diag(variance @ self.counts) - shares.T @ self.counts)
 
@@ -178,7 +180,6 @@ class StratifiedScores:
 
     @cached_property
     def inverse(self) -> tuple[Array, int]:
-        """The pseudo-inverse of the covariance, and its rank."""
         return _pseudo_inverse(self.covariance)
 
     @property
@@ -191,12 +192,6 @@ class StratifiedScores:
         place = self.stratum * self.n_groups + self.group
         table = np.bincount(place, values, n_strata * self.n_groups).astype(np.float64, copy=False)
         return table.reshape(n_strata, self.n_groups)
-
-    def _variances(self, values: Array) -> Array:
-        size = np.diff(self.starts)
-        mean = np.bincount(self.stratum, values) / size
-        squares = np.bincount(self.stratum, (values - mean[self.stratum]) ** 2)
-        return np.asarray(np.where(size > 1, squares / np.maximum(size - 1, 1), 0.0))
 
     @cached_property
     def statistic(self) -> float:
@@ -223,36 +218,27 @@ class StratifiedScores:
         """Simulate the statistic, and that of a trend along places, under the null: two columns."""
         if len(self.group) * draws >= MIN_SHUFFLES_COMPILED:
             shuffle_rows.compile_now()
-        return in_blocks(self._simulator(place), draws, width=round(np.sqrt(len(self.group))), seed=seed)
-
-    def _simulator(self, place: Array | None) -> Callable[[np.random.Generator, int], Array]:
-        if self.cluster is not None:
-            sums = self._sign_sums
-        elif self.weight is not None:
-            return lambda generator, rows: self._weighted_draws(generator, rows, place)
-        else:
-            sums = self._permuted_sums
 
         def work(generator: np.random.Generator, rows: int) -> Array:
-            drawn = sums(generator, rows)
+            if self.weight is not None and self.cluster is None:
+                return self._weighted_draws(generator, rows, place)
+            drawn = self._drawn_sums(generator, rows)
             quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
             return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
 
-        return work
+        return in_blocks(work, draws, width=round(np.sqrt(len(self.group))), seed=seed)
 
-    def _permuted_sums(self, generator: np.random.Generator, rows: int) -> Array:
-        """Shuffle residuals within strata."""
+    def _drawn_sums(self, generator: np.random.Generator, rows: int) -> Array:
+        """Give every cluster a random sign, or shuffle residuals within strata."""
+        if self.cluster is not None:
+            signs = 2.0 * generator.integers(0, 2, (rows, len(self.cluster_sums))) - 1.0
+            return np.asarray(signs @ self.cluster_sums)
         total = np.zeros((rows, self.n_groups))
         for k in self.shared_strata.tolist():
             part = slice(self.starts[k], self.starts[k + 1])
             inside, code = np.unique(self.group[part], return_inverse=True)
             total[:, inside] += _shuffled(self.residual[part], generator, rows) @ np.eye(len(inside))[code]
         return total
-
-    def _sign_sums(self, generator: np.random.Generator, rows: int) -> Array:
-        """Give every cluster a random sign."""
-        signs = 2.0 * generator.integers(0, 2, (rows, len(self.cluster_sums))) - 1.0
-        return np.asarray(signs @ self.cluster_sums)
 
     def _weighted_draws(self, generator: np.random.Generator, rows: int, place: Array | None) -> Array:
         """Move labels against weights and residuals, and studentize every draw by its own covariance."""
@@ -323,8 +309,7 @@ def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
     return np.asarray(np.abs(sums @ place) / np.sqrt(variance))
 
 
-@dataclass(frozen=True, slots=True)
-class StratifiedTests:
+class StratifiedTests(NamedTuple):
     """P-values of any difference between groups and of a trend, with the draws behind them."""
 
     pvalue: float
@@ -349,13 +334,17 @@ def difference_tests(
     if draws == 0 or scores.rank == 0:
         return StratifiedTests(limit, slope_limit, 0)
 
+    careful = scores.weight is not None or scores.cluster is not None
+
+    def pvalue(simulated: Array, observed: float, least: float) -> float:
+        reached = np.count_nonzero(simulated >= observed * (1 - ROUNDING))
+        return max((1 + reached) / (1 + len(simulated)), least if careful else 0.0)
+
     def found(simulated: Array) -> StratifiedTests:
-        pvalue = _share_at_least(simulated[:, 0], scores.statistic)
-        trend = None if slope is None else _share_at_least(simulated[:, 1], slope)
-        if scores.weight is not None or scores.cluster is not None:
-            pvalue = max(pvalue, limit)
-            trend = None if trend is None or slope_limit is None else max(trend, slope_limit)
-        return StratifiedTests(pvalue, trend, len(simulated))
+        along = None
+        if slope is not None and slope_limit is not None:
+            along = pvalue(simulated[:, 1], slope, slope_limit)
+        return StratifiedTests(pvalue(simulated[:, 0], scores.statistic, limit), along, len(simulated))
 
     simulated = scores.draw(place, draws, seed)
     first = found(simulated)
@@ -366,12 +355,7 @@ def difference_tests(
     return found(np.concatenate((simulated, more)))
 
 
-def _share_at_least(simulated: Array, observed: float) -> float:
-    return float(1 + np.count_nonzero(simulated >= observed * (1 - ROUNDING))) / (1 + len(simulated))
-
-
-@dataclass(frozen=True, slots=True)
-class PairDifference:
+class PairDifference(NamedTuple):
     """The log odds ratio of two groups at equal predictions, with interval and p-value, which agree."""
 
     shift: float
@@ -527,14 +511,16 @@ def _conditional_estimate(logs: Array, counts: Codes, events: int) -> float:
 def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     from scipy.special import stdtr, stdtrit
 
-    free = _degrees_of_freedom(scores)
+    if scores.cluster is not None:
+        free = max(len(scores.cluster_sums) - 1.0, 1.0)
+    else:
+        kish = [float(w.sum() ** 2 / (w @ w)) for w in (scores.mass[scores.group == g] for g in (0, 1))]
+        free = max(min(kish) - 1.0, 1.0)
     place = np.array([1.0, 0.0])
     z = scores.trend_statistic(place)
     shift = log_odds_slope(scores, place)
-    reach = float(stdtrit(free, (1 + confidence) / 2))
-    half = (
-        abs(shift / z) * reach if z != 0 else np.sqrt(scores.covariance[0, 0]) * reach / _information(scores)
-    )
+    deviation = abs(shift / z) if z != 0 else np.sqrt(scores.covariance[0, 0]) / _information(scores)
+    half = deviation * float(stdtrit(free, (1 + confidence) / 2))
     return PairDifference(shift, shift - half, shift + half, min(1.0, 2 * float(stdtr(free, -abs(z)))))
 
 
@@ -544,14 +530,6 @@ def _information(scores: StratifiedScores) -> float:
     share = (scores.counts / scores.counts.sum(axis=1, keepdims=True))[scores.stratum, 0]
     rate = expit(scores.logits)
     return float((scores.mass * rate * (1 - rate)) @ ((scores.group == 0) - share) ** 2)
-
-
-def _degrees_of_freedom(scores: StratifiedScores) -> float:
-    """Return how many records, or clusters, show the variance: of the smaller group, less one."""
-    if scores.cluster is not None:
-        return max(len(scores.cluster_sums) - 1.0, 1.0)
-    kish = [float(w.sum() ** 2 / (w @ w)) for w in (scores.mass[scores.group == g] for g in (0, 1))]
-    return max(min(kish) - 1.0, 1.0)
 
 
 def log_odds_slope(scores: StratifiedScores, place: Array) -> float:

@@ -154,8 +154,7 @@ class Stream(Saved, ABC):
 
     def _check_nothing_waits(self) -> None:
         if self.pending:
-            hint = "call learn_one or forget for each first"
-            got = f"got {self.pending:,} that wait"
+            got, hint = f"got {self.pending:,} that wait", "call learn_one or forget for each first"
             raise InvalidInputError("run", "needs every earlier outcome", got, hint)
 
     def _columns(self, y: Any, p: Any) -> tuple[Array, Array | None]:
@@ -202,8 +201,7 @@ class Stream(Saved, ABC):
         if content.get("kind") != kind or "version" not in content:
             raise not_a_state(kind, content)
         if content["version"] not in range(1, VERSION + 1):
-            rule = f"must be of version {VERSION}"
-            raise InvalidInputError("state", rule, f"got {content['version']!r}")
+            raise InvalidInputError("state", f"must be of version {VERSION}", f"got {content['version']!r}")
         fields = Fields(content, kind)
         self = cls._made_with(fields)
         self._restore(fields)
@@ -223,7 +221,6 @@ class Stream(Saved, ABC):
 
     @classmethod
     def _made_with(cls, fields: Fields) -> Self:
-        """Return a new object with the settings of a state, which its constructor checks."""
         stored = {name: fields.take(name) for name in cls.SETTINGS}
         try:
             self = cls(**cls._arguments(stored))
@@ -271,10 +268,6 @@ class GuidedStream(Stream):
             A prediction from elsewhere: the search for the forecast starts there.
         key : str or int, optional
             A name for the outcome, where it may come late. Without one, learn it before the next forecast.
-
-        Returns
-        -------
-        float
         """
         key = self._pending.check_free(key)
         prediction, answer = self._forecast(None if guide is None else checked_probability(guide, "guide"))
@@ -290,10 +283,6 @@ class GuidedStream(Stream):
             The outcomes, in order; fixed without knowing the coins, where there are any.
         p : array-like, optional
             Guides.
-
-        Returns
-        -------
-        Run
         """
         return self._run(*self._columns(y, p))
 
@@ -340,9 +329,10 @@ class Run(Result):
         return len(self.predictions)
 
     def __repr__(self) -> str:
-        columns = (self.certificate, self.bound)
-        ends = (_shown(None if column is None or not len(column) else column[-1]) for column in columns)
-        certificate, bound = ends
+        certificate, bound = (
+            _shown(None if column is None or not len(column) else column[-1])
+            for column in (self.certificate, self.bound)
+        )
         steered = f"steered={int(self.steered.sum()):,}"
         return f"Run(rows={len(self):,}, certificate={certificate}, bound={bound}, {steered})"
 
@@ -379,10 +369,8 @@ def total_certificate(streams: Iterable[Stream]) -> float:
     parts = list(streams)
     for part in parts:
         if not isinstance(part, Stream) or part.certificate is None:
-            rule = "must each have a certificate"
-            raise InvalidInputError("streams", rule, f"got {part!r}")
-    kinds = sorted({part.certifies for part in parts})
-    if len(kinds) > 1:
-        rule = "must certify the same error to be added"
-        raise InvalidInputError("streams", rule, f"got {' and '.join(kinds)}")
+            raise InvalidInputError("streams", "must each have a certificate", f"got {part!r}")
+    kinds = " and ".join(sorted({part.certifies for part in parts}))
+    if " and " in kinds:
+        raise InvalidInputError("streams", "must certify the same error to be added", f"got {kinds}")
     return float(sum(part.certificate or 0.0 for part in parts))

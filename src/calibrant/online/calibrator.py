@@ -259,10 +259,6 @@ class OnlineCalibrator(Stream):
             Its segment, if the calibrator has segments; a missing label is a segment of its own.
         key : str or int, optional
             A name for the outcome, where it may come late. Without one, learn it before the next prediction.
-
-        Returns
-        -------
-        float
         """
         key = self._pending.check_free(key)
         raw, name = checked_probability(p, "p"), self._name(by)
@@ -308,10 +304,6 @@ class OnlineCalibrator(Stream):
             The segment of each row, if the calibrator has segments.
         batches : array-like, optional
             A label per row; each stretch of equal labels (a day) is calibrated whole, then learned.
-
-        Returns
-        -------
-        Run
         """
         self._check_nothing_waits()
         outcomes = outcome_column(y)

@@ -82,10 +82,6 @@ class ClassForecaster(Stream):
         ----------
         key : str or int, optional
             A name for the outcome, where it may come late. Without one, learn it before the next forecast.
-
-        Returns
-        -------
-        array
         """
         key = self._pending.check_free(key)
         size = len(self.classes)
@@ -121,10 +117,6 @@ class ClassForecaster(Stream):
         ----------
         y : array-like of classes
             The outcomes, in order; fixed without knowing the coins.
-
-        Returns
-        -------
-        array of shape (rows, classes)
         """
         self._check_nothing_waits()
         labels = to_array(y, "y").tolist()

@@ -142,10 +142,6 @@ class DecisionLossForecaster(BinForecaster):
             The groups that the next outcome belongs to, besides everybody.
         key : str or int, optional
             A name for the outcome, where it may come late. Without one, learn it before the next forecast.
-
-        Returns
-        -------
-        float
         """
         key = self._pending.check_free(key)
         start = None if guide is None else checked_probability(guide, "guide")

@@ -221,10 +221,6 @@ class DistanceForecaster(GuidedStream):
             Guides.
         batches : array-like, optional
             A label per row; each stretch of equal labels (a day) is forecast whole, then learned.
-
-        Returns
-        -------
-        Run
         """
         outcomes, guides = self._columns(y, p)
         ends = batch_ends(batches, len(outcomes))

@@ -48,8 +48,7 @@ def checked_key(key: Any) -> Key:
         return key  # type: ignore[no-any-return]
     if isinstance(key, (np.integer, np.str_)):
         return key.item()
-    rule = "must be text or a whole number"
-    raise InvalidInputError("key", rule, f"got {key!r}", "use str(key)")
+    raise InvalidInputError("key", "must be text or a whole number", f"got {key!r}", "use str(key)")
 
 
 def checked_count(value: Any, name: str) -> int:
@@ -105,9 +104,8 @@ def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np
             gaps = np.array([is_missing(item) for item in labels.tolist()], dtype=bool)
             reject_rows(name, "must not be missing", labels, gaps, "name the batch of every row")
         if label in seen:
-            rule = "must hold each batch in one stretch of rows"
-            hint = "sort the rows by batch first"
-            raise InvalidInputError(name, rule, f"got {label!r} in two stretches", hint)
+            got, hint = f"got {label!r} in two stretches", "sort the rows by batch first"
+            raise InvalidInputError(name, "must hold each batch in one stretch of rows", got, hint)
         seen.add(label)
     return np.concatenate([changes, [size]]).astype(np.int64)
 
@@ -153,16 +151,15 @@ def label_names(labels: Any) -> npt.NDArray[Any]:
         labels[absent] = None
     column = np.asarray(labels) if hasattr(labels, "dtype") else np.array([*labels, None], object)[:-1]
     if column.ndim != 1:
-        rule = "must be one-dimensional"
-        raise InvalidInputError("groups", rule, f"got shape {column.shape}")
+        raise InvalidInputError("groups", "must be one-dimensional", f"got shape {column.shape}")
     known: dict[Any, str] = {}
-    return np.array([_remembered(item, known) for item in column.tolist()], dtype=object)
 
+    def name_of(item: Any) -> str:
+        try:
+            return known[type(item), item]
+        except KeyError:
+            return known.setdefault((type(item), item), label_name(item))
+        except TypeError:  # cannot be hashed
+            return label_name(item)
 
-def _remembered(item: Any, known: dict[Any, str]) -> str:
-    try:
-        return known[type(item), item]
-    except KeyError:
-        return known.setdefault((type(item), item), label_name(item))
-    except TypeError:  # cannot be hashed
-        return label_name(item)
+    return np.array([name_of(item) for item in column.tolist()], dtype=object)

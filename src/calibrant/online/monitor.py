@@ -290,8 +290,8 @@ class Monitor(Saved):
             raise not_a_state("Monitor", state)
         version = state["calibrant_monitor"]
         if version not in READABLE:
-            rule = f"must be of version {READABLE[0]} or {VERSION}"
-            raise InvalidInputError("state", rule, f"got {version!r}")
+            got, rule = f"got {version!r}", f"must be of version {READABLE[0]} to {VERSION}"
+            raise InvalidInputError("state", rule, got)
         fields = Fields(state, "Monitor")
         self = cls(alpha=fields.take("alpha"))
         self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNTS)

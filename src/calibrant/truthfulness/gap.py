@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import (
-    check_unit_interval,
-    number,
-    numeric_vector,
-    probabilities,
-    to_array,
-    whole_number,
-)
+from calibrant.inputs import number, numeric_vector, positive_number, probabilities, to_array, whole_number
 from calibrant.metrics.lookup import find_measure
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array, Result
@@ -136,20 +128,23 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
     >>> truthfulness_gap("atb", [0.25, 0.75]).proof
     'decomposition'
     """
-    probabilities = _checked_truth(truth, MOST_IN_SEQUENCE if sequential else MOST_ROUNDS)
-    scored, seconds, used = Scored(measure, options), _checked_budget(budget), recorded_seed(seed)
+    checked, most = numeric_vector(truth, "truth"), MOST_IN_SEQUENCE if sequential else MOST_ROUNDS
+    if len(checked) > most:
+        raise InvalidInputError("truth", f"must have at most {most} rounds", f"got {len(checked)}")
+    known = probabilities(checked, "truth")
+    scored, seconds, used = Scored(measure, options), positive_number("budget", budget), recorded_seed(seed)
     if sequential:
         if reports is not None:
             raise InvalidInputError("reports", "must not be given with sequential=True")
-        policy = Policy(scored, probabilities)
+        policy = Policy(scored, known)
         return _result(policy, best_policy(policy, budget=seconds, seed=used), "search")
-    expected = Expected(scored, probabilities)
+    expected = Expected(scored, known)
     if reports is not None:
-        best = only_reports(expected, probabilities, _checked_reports(reports, len(probabilities)))
+        best = only_reports(expected, known, _checked_reports(reports, len(known)))
         return _result(expected, best, "reports")
     if _decomposes(expected, used):
         return _proved(expected)
-    return _result(expected, best_report(expected, probabilities, budget=seconds, seed=used), "search")
+    return _result(expected, best_report(expected, known, budget=seconds, seed=used), "search")
 
 
 def _decomposes(expected: Expected, seed: int) -> bool:
@@ -182,7 +177,7 @@ def _proved(expected: Expected) -> Truthfulness:
 
 
 def _result(searched: Expected, best: BestReport, proof: str) -> Truthfulness:
-    name, policy = searched.scored.name, searched if isinstance(searched, Policy) else None
+    name = searched.scored.name
     if best.honest >= NO_VALUE:
         raise InvalidInputError("truth", f"must have a value under {name!r}", "got none")
     gap = max(0.0, best.honest - best.value)
@@ -199,38 +194,16 @@ def _result(searched: Expected, best: BestReport, proof: str) -> Truthfulness:
         evaluations=searched.evaluations,
         exact=proof == "decomposition",
         finished=best.finished,
-        policy=None if policy is None else policy.by_history(best.report),
+        policy=searched.by_history(best.report) if isinstance(searched, Policy) else None,
     )
-
-
-def _checked_truth(truth: Any, most: int) -> Array:
-    checked = numeric_vector(truth, "truth").astype(np.float64)
-    if len(checked) > most:
-        got = f"got {len(checked)}"
-        raise InvalidInputError("truth", f"must have at most {most} rounds", got)
-    reject_rows("truth", "must not be missing", checked, np.isnan(checked))
-    check_unit_interval(checked, "truth")
-    return checked
 
 
 def _checked_reports(reports: Any, n: int) -> Array:
     given = np.atleast_2d(to_array(reports, "reports"))
-    if given.dtype.kind not in "biuf":
-        raise InvalidInputError("reports", "must be numeric", f"got dtype {given.dtype}")
-    checked = given.astype(np.float64)
-    if checked.ndim != 2 or checked.shape[1] != n or len(checked) == 0:
-        got = f"got shape {checked.shape}"
+    if given.ndim != 2 or given.shape[1] != n or len(given) == 0:
+        got = f"got shape {given.shape}"
         raise InvalidInputError("reports", f"must have one row per report of {n} rounds", got)
-    for report in checked:
-        reject_rows("reports", "must not be missing", report, np.isnan(report))
-        check_unit_interval(report, "reports")
-    return checked
-
-
-def _checked_budget(budget: float) -> float:
-    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget < math.inf:
-        raise InvalidInputError("budget", "must be a positive number of seconds", f"got {budget!r}")
-    return float(budget)
+    return probabilities(given, "reports")
 
 
 def _listed(values: tuple[float, ...]) -> str:
@@ -251,23 +224,15 @@ def worst_truth(
     """Return the truthfulness gap at the truth, on a grid, where lying gains most.
 
     All reports on the same grid are tried for every truth; the search of truthfulness_gap then starts at
-    the worst truth. `n` is 1, 2 or 3. Where no lie on the grid gains anything the truth lies in the
+    the worst truth. Where no lie on the grid gains anything the truth lies in the
     middle of the grid.
 
     Parameters
     ----------
-    measure
-        A name of the registry, or a function of outcomes and predictions.
-    n
-        How many rounds: 1, 2 or 3.
-    step
-        Of the grid.
-    budget
-        Seconds that the search may take.
-    seed
-        What seeds the search.
-    **options
-        Options of the measure.
+    measure, budget, seed, **options
+        As in `truthfulness_gap`.
+    n, step
+        How many rounds: 1, 2 or 3; and the step of the grid.
 
     Returns
     -------
@@ -280,13 +245,11 @@ def worst_truth(
     >>> found.truth, round(found.gap, 6)
     ((0.25,), 0.125)
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= MOST:
-        raise InvalidInputError("n", f"must be 1 to {MOST} rounds", f"got {n!r}")
+    whole_number("n", n, 1, MOST)
     if not 0.01 <= number("step", step) <= 0.5:
         raise InvalidInputError("step", "must lie in [0.01, 0.5]", f"got {step}")
-    scored = Scored(measure, options)
     grid = np.linspace(0.0, 1.0, round(1 / step) + 1)
-    truth = _most_tempting(scored, grid, int(n))
+    truth = _most_tempting(Scored(measure, options), grid, int(n))
     return truthfulness_gap(measure, truth, budget=budget, seed=seed, **options)
 
 

@@ -29,11 +29,6 @@ def _mean(p: Array, counts: Array) -> Array:
     return np.full(len(p), float(p @ counts) / float(counts.sum()))
 
 
-def _shrunk(p: Array, counts: Array) -> Array:
-    centre = _mean(p, counts)
-    return centre + 0.8 * (p - centre)
-
-
 def _sharpened(p: Array, factor: float) -> Array:
     """Multiply the log odds by a factor."""
     return np.asarray(p**factor / (p**factor + (1 - p) ** factor))
@@ -48,7 +43,7 @@ def _pooled(p: Array, counts: Array) -> Array:
 
 LIES: Mapping[str, Lie] = {
     "mean": _mean,
-    "shrink 0.8": _shrunk,
+    "shrink 0.8": lambda p, counts: _mean(p, counts) + 0.8 * (p - _mean(p, counts)),
     "sharpen 1.2": lambda p, counts: _sharpened(p, 1.2),
     "sharpen 2": lambda p, counts: _sharpened(p, 2.0),
     "pool 10": _pooled,
@@ -64,23 +59,7 @@ def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     if not chosen or HONEST in chosen:
         rule = f"must name a lie or more, and none of them {HONEST!r}"
         raise InvalidInputError("lies", rule, f"got {list(chosen)}")
-    return {name: _told(name, lie, p, counts) for name, lie in chosen.items()}
-
-
-def _told(name: str, lie: Lie, p: Array, counts: Array) -> Array:
-    try:
-        report = np.asarray(lie(p.copy(), counts), dtype=np.float64)
-    except CalibrantError:
-        raise
-    except Exception as error:  # the user's function may raise anything
-        rule = "must be a function of the predictions that returns numbers"
-        got = f"it raised {type(error).__name__}: {error}"
-        raise InvalidInputError(f"lie {name!r}", rule, got) from error
-    wrong = ~((report >= 0) & (report <= 1))  # also true for NaN
-    if wrong.any():
-        got = f"got {report[wrong][0]}"
-        raise InvalidInputError(f"lie {name!r}", "must return reports in [0, 1]", got)
-    return report
+    return {name: lie(p, counts) for name, lie in chosen.items()}
 
 
 def _named(lies: Any) -> dict[str, Lie]:
@@ -101,17 +80,27 @@ def _named(lies: Any) -> dict[str, Lie]:
 
 def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
     """Return a user's function of all predictions, in order, as a lie about the distinct ones."""
+    subject = f"lie {name!r}"
 
     def report(p: Array, counts: Array) -> Array:
         times = counts.astype(np.int64)
-        reported = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
+        try:
+            reported = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
+        except CalibrantError:
+            raise
+        except Exception as error:  # the user's function may raise anything
+            rule = "must be a function of the predictions that returns numbers"
+            raise InvalidInputError(subject, rule, f"it raised {type(error).__name__}: {error}") from error
         if reported.shape != (times.sum(),):
             got = f"got shape {reported.shape} for {times.sum():,}"
-            raise InvalidInputError(f"lie {name!r}", "must return one report per prediction", got)
+            raise InvalidInputError(subject, "must return one report per prediction", got)
         first: Array = reported[np.cumsum(times) - times]
         if not np.array_equal(np.repeat(first, times), reported, equal_nan=True):
             rule = "must return the same report for the same prediction"
-            raise InvalidInputError(f"lie {name!r}", rule, "got different ones")
+            raise InvalidInputError(subject, rule, "got different ones")
+        wrong = ~((first >= 0) & (first <= 1))  # also true for NaN
+        if wrong.any():
+            raise InvalidInputError(subject, "must return reports in [0, 1]", f"got {first[wrong][0]}")
         return first
 
     return report
@@ -158,9 +147,11 @@ def replayed(
     given that none of them has it and half given that one or more have, and the halves are weighted by their
     chances.
     """
+    from scipy.stats import binom
+
     table = _everything(p, counts, min(MOST, max(ALL, draws)))
     if table is not None:
-        return Replays(score(table), _chances(table, p, counts), ())
+        return Replays(score(table), np.prod(binom.pmf(table, counts, p), axis=1), ())
     rare = _rare(p, counts, draws)
     if not rare.any():
         kinds: list[tuple[float, int, Draw]] = [(1.0, draws, _plain(p, counts))]
@@ -198,13 +189,6 @@ def _everything(p: Array, counts: Any, most: int) -> Array | None:
         if size > most:
             return None
     return np.array(list(itertools.product(*choices)), dtype=np.float64)
-
-
-def _chances(table: Array, p: Array, counts: Any) -> Array:
-    """Return the probability of every row of events."""
-    from scipy.stats import binom
-
-    return np.asarray(np.prod(binom.pmf(table, counts, p), axis=1))
 
 
 def _rare(p: Array, counts: Any, draws: int) -> npt.NDArray[np.bool_]:
@@ -295,7 +279,7 @@ class Incentive(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Incentives:
+class Incentives(Result):
     """Every standard lie under every measure, on predictions taken for the truth. Prints as a page.
 
     `enumerated` says that all outcomes were scored, so that everything is exact; there are `draws` of them.
@@ -310,11 +294,10 @@ class Incentives:
     @property
     def best(self) -> dict[str, Incentive]:
         """The lie with the largest gain, per measure."""
-        collected: dict[str, Incentive] = {}
+        by_measure: dict[str, list[Incentive]] = {}
         for row in self.table:
-            if row.measure not in collected or row.gain > collected[row.measure].gain:
-                collected[row.measure] = row
-        return collected
+            by_measure.setdefault(row.measure, []).append(row)
+        return {name: max(rows, key=lambda row: row.gain) for name, rows in by_measure.items()}
 
     def __repr__(self) -> str:
         helps = ", ".join(name for name, row in self.best.items() if row.helps) or "none"
@@ -330,10 +313,7 @@ class Incentives:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        table = [row.to_dict() for row in self.table]
-        best = {name: row.lie for name, row in self.best.items()}
-        how = {"draws": self.draws, "seed": self.seed, "enumerated": self.enumerated}
-        return {"table": table, "best": best, "n": self.n, **how}
+        return Result.to_dict(self) | {"best": {name: row.lie for name, row in self.best.items()}}
 
 
 def incentives(
@@ -380,12 +360,16 @@ def incentives(
     >>> found.best["level-set"].helps, found.best["brier"].helps
     (True, False)
     """
-    rows = [defined(find_measure(name)) for name in _chosen(measures)]
-    truth = _checked(y_prob)
+    names = BOARD if measures is None else [measures] if isinstance(measures, str) else measures
+    if not isinstance(names, Sequence) or not names:
+        raise InvalidInputError("measures", "must name a measure or more", f"got {measures!r}")
+    rows = [defined(find_measure(name)) for name in names]
+    truth = numeric_vector(y_prob, "y_prob").astype(np.float64)
+    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth), "leave such rows out")
+    check_unit_interval(truth, "y_prob")
     p, counts = np.unique(truth + 0.0, return_counts=True)
     used = recorded_seed(seed)
-    asked = max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws
-    replays = checked_draws(asked)
+    replays = checked_draws(max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws)
     if replays < 2:
         raise InvalidInputError("draws", "must be at least 2, for a standard error", f"got {replays}")
     reports = {HONEST: p, **reports_of(lies, p, counts.astype(np.float64))}
@@ -444,20 +428,3 @@ def _compared(
     else:
         gain, error, level = known.mean(gains), known.error(gains), known.mean(honest)
     return Incentive(row.name, lie, level, level - gain, gain, error, wins, row.truthful)
-
-
-def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
-    if measures is None:
-        return BOARD
-    if isinstance(measures, str):
-        return [measures]
-    if not isinstance(measures, Sequence) or not measures:
-        raise InvalidInputError("measures", "must name a measure or more", f"got {measures!r}")
-    return list(measures)
-
-
-def _checked(y_prob: Any) -> Array:
-    truth = numeric_vector(y_prob, "y_prob").astype(np.float64)
-    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth), "leave such rows out")
-    check_unit_interval(truth, "y_prob")
-    return truth

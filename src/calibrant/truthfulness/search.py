@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,54 +125,42 @@ def only_reports(expected: Objective, truth: Array, reports: Array) -> BestRepor
 
 
 def _look_around(expected: Objective, best: BestReport, seed: int) -> None:
-    faces = pools(len(best.truth))
-    for face in faces:  # every way to pool, at the mean of the truth per block
-        best.check_time()
-        report = _on_face(best.truth, face)[face]
-        best.offer(expected(report), report)
-    for report in (np.round(best.truth), np.zeros(len(best.truth)), np.ones(len(best.truth))):
-        best.offer(expected(report), report)
-    _pooled(expected, best)
+    """Start on every face: from the pooled truth, then from grids, nearly equal blocks and random values."""
+    truth, generator = best.truth, np.random.default_rng(seed)
+    faces = pools(len(truth))
     for face in faces:
-        _descend(expected, best, face, _on_face(best.truth, face))
-    _thorough(expected, best, faces, np.random.default_rng(seed))
-
-
-def _pooled(expected: Objective, best: BestReport) -> None:
-    """One value for all rounds, over a grid from the mean outwards, with a descent from the best."""
-    n = len(best.truth)
-    together = np.zeros(n, dtype=np.intp)
+        best.check_time()
+        report = _on_face(truth, face)[face]
+        best.offer(expected(report), report)
+    for report in (np.round(truth), np.zeros(len(truth)), np.ones(len(truth))):
+        best.offer(expected(report), report)
     grid = np.linspace(0, 1, GRID)
-    values = grid[np.argsort(np.abs(grid - best.truth.mean()), kind="stable")]  # slow measures end early
-    tried = []
-    for value in values:
-        best.check_time()
-        report = np.full(n, value)
-        tried.append(expected(report))
-        best.offer(tried[-1], report)
-    _descend(expected, best, together, values[[int(np.argmin(tried))]])
-
-
-def _thorough(
-    expected: Objective, best: BestReport, faces: list[Labels], generator: np.random.Generator
-) -> None:
-    """Try grids, random starts and nearly equal blocks for every way to pool; descend from the best few."""
+    from_the_mean = grid[np.argsort(np.abs(grid - truth.mean()), kind="stable")]  # slow measures end early
+    _search_face(expected, best, faces[0], from_the_mean[:, None], 1)
     for face in faces:
-        tried: list[tuple[float, int, Array]] = []
-        for start in _starts(best.truth, face, generator):
-            best.check_time()
-            report = start[face]
-            tried.append((expected(report), len(tried), start))
-            best.offer(tried[-1][0], report)
-        for _, _, start in sorted(tried, key=lambda item: item[:2])[:STARTS]:
-            _descend(expected, best, face, start)
+        _descend(expected, best, face, _on_face(truth, face))
+    for face in faces:
+        _search_face(expected, best, face, _starts(truth, face, generator), STARTS)
+
+
+def _search_face(
+    expected: Objective, best: BestReport, face: Labels, starts: Iterable[Array], descents: int
+) -> None:
+    """Try the starts for one way to pool, and descend from the best few."""
+    tried: list[tuple[float, int, Array]] = []
+    for start in starts:
+        best.check_time()
+        report = start[face]
+        tried.append((expected(report), len(tried), start))
+        best.offer(tried[-1][0], report)
+    for _, _, start in sorted(tried, key=lambda item: item[:2])[:descents]:
+        _descend(expected, best, face, start)
 
 
 def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
     centre, blocks = _on_face(truth, face), int(face.max()) + 1
     if blocks == 2 and len(truth) <= 4:
-        for pair in itertools.product(np.linspace(0, 1, COARSE), repeat=2):
-            yield np.array(pair)
+        yield from map(np.array, itertools.product(np.linspace(0, 1, COARSE), repeat=2))
     if 2 <= blocks <= 3:
         for order in itertools.permutations(range(blocks)):
             yield np.clip(truth.mean() + NEAR * (np.array(order) - (blocks - 1) / 2), 0, 1)
@@ -231,7 +219,7 @@ class Scored:
     def values(self, report: Array, outcomes: Array) -> Array:
         """Return the measure of one report, for each row of outcomes."""
         if self.row is None:
-            return self._called(report, outcomes)
+            return np.array([self._called(report, y) for y in outcomes.astype(np.int64)])
         forecasts, level = levels_of(report)
         summed = np.zeros((len(outcomes), forecasts.levels))
         np.add.at(summed.T, level, outcomes.T / len(report))
@@ -243,24 +231,21 @@ class Scored:
             raise _undefined(self.name, f"got {self.options}, without value for outcomes {bad}")
         return by_outcome
 
-    def _called(self, report: Array, outcomes: Array) -> Array:
-        result = np.array([self._one(report, y) for y in outcomes.astype(np.int64)], dtype=float)
-        if not np.isfinite(result).all():
-            bad = outcomes[int(np.argmin(np.isfinite(result)))].astype(int).tolist()
-            value = result[~np.isfinite(result)][0]
-            got = f"got {value} for outcomes {bad} and predictions {report.tolist()}"
-            raise InvalidInputError(f"measure {self.name!r}", "must return a finite number", got)
-        return result
-
-    def _one(self, report: Array, y: Any) -> float:
+    def _called(self, report: Array, y: npt.NDArray[np.int64]) -> float:
+        """Return what the user's function says of one set of outcomes."""
+        subject = f"measure {self.name!r}"
         try:
-            return float(self.function(y, report.copy(), **self.options))
+            value = float(self.function(y, report.copy(), **self.options))
         except CalibrantError:
             raise
-        except Exception as error:  # the user's function may raise anything
+        except Exception as error:  # it may raise anything
             rule = "must be a function of (y_true, y_prob) that returns a number"
             got = f"it raised {type(error).__name__} for outcomes {y.tolist()}: {error}"
-            raise InvalidInputError(f"measure {self.name!r}", rule, got) from error
+            raise InvalidInputError(subject, rule, got) from error
+        if not np.isfinite(value):
+            got = f"got {value} for outcomes {y.tolist()} and predictions {report.tolist()}"
+            raise InvalidInputError(subject, "must return a finite number", got)
+        return value
 
 
 def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
@@ -369,19 +354,7 @@ class Policy(Expected):
 
     def candidates(self, reports: Array) -> Array:
         """Return the values worth trying at every history."""
-        means = [value for report in self.pooled() for value in report]
-        return np.unique(np.round([0.0, 0.5, 1.0, *means, *reports], 12))
-
-
-def _exchange(value: Objective, current: Callable[[], Array], candidates: Array) -> bool:
-    """Try every candidate at every history, one at a time; return whether that improved the policy."""
-    before = current().copy()
-    for place in range(len(before)):
-        for candidate in candidates:
-            trial = current().copy()
-            trial[place] = candidate
-            value(trial)
-    return not np.array_equal(before, current())
+        return np.unique(np.round([0.0, 0.5, 1.0, *np.concatenate(self.pooled()), *reports], 12))
 
 
 def best_policy(policy: Policy, *, budget: float, seed: int) -> BestReport:
@@ -407,9 +380,14 @@ def best_policy(policy: Policy, *, budget: float, seed: int) -> BestReport:
     with suppress(TimeoutError):
         for start in policy.pooled():
             value(start)
-        improved = True
-        while improved:
-            improved = _exchange(value, lambda: best.report, policy.candidates(best.report))
+        before = np.inf
+        while best.value < before:
+            before = best.value
+            candidates = policy.candidates(best.report)
+            for place, candidate in itertools.product(range(len(best.report)), candidates):
+                trial = best.report.copy()
+                trial[place] = candidate
+                value(trial)
         for restart in range(RESTARTS + 1):
             noise = generator.normal(0, SPREAD, len(best.report)) * (restart > 0)
             start = best.report if restart == RESTARTS else np.clip(policy.honest + noise, 0, 1)
