@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, ge
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import MissingDependencyError, reject_name, sentence
+from calibrant.errors import MissingDependencyError, reject_name
 from calibrant.formatting import format_value
 
 Array = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: str) -> Any:
         return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
     except ImportError:
         hint = f"pip install {backend}"
-        raise MissingDependencyError(sentence("this frame", f"needs {backend}", hint=hint)) from None
+        raise MissingDependencyError("this frame", f"needs {backend}", hint=hint) from None
 
 
 def json_ready(item: Any) -> Any:

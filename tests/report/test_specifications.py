@@ -14,7 +14,7 @@ from calibrant.evaluation.page import specifications
 from calibrant.evaluation.repair_preview import group_differences, propose
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
-from calibrant.report.charts.canvas import Charts, as_altair, drawing
+from calibrant.report.charts.canvas import as_altair, as_charts, drawing
 
 RNG = np.random.default_rng(4)
 P = RNG.integers(1, 20, 400) / 20
@@ -123,13 +123,13 @@ def test_charts_for_notebooks_can_be_changed_like_any_of_altair():
     assert changed.to_dict()["width"] == 200
 
 
-def test_a_chart_is_made_once_when_it_is_asked_for():
+def test_charts_are_listed_by_name():
     pytest.importorskip("altair")
     spec = charts.cumulative_differences.spec(cb.Forecasts(Y, P))
-    found = Charts({"cumulative": spec, "another": {}})  # which would fail if it were made
-    assert found["cumulative"] is found["cumulative"]
+    found = as_charts({"cumulative": spec, "another": spec})
     assert len(found) == 2
-    assert str(found) == "Charts(cumulative, another)"
+    assert str(found) == "<2 charts: cumulative, another>"
+    assert "Cumulative differences" in found._repr_html_()
     with pytest.raises(KeyError):
         found["absent"]
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.evaluation.repair_preview import Preview, group_differences, preview, propose, why_absent
 from calibrant.evaluation.rows import (
     LOCATION_MEASURE,
@@ -122,10 +122,10 @@ class Evaluation:
     def charts(self) -> Mapping[str, Any]:
         """The Altair charts by name; each can be shown in a notebook or saved on its own."""
         from calibrant.evaluation.page import specifications
-        from calibrant.report.charts.canvas import Charts
+        from calibrant.report.charts.canvas import as_charts
 
         proposal = propose(self.forecasts, seed=self.seed)
-        return Charts(specifications(self, proposal, group_differences(self)))
+        return as_charts(specifications(self, proposal, group_differences(self)))
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
@@ -237,7 +237,7 @@ def evaluate(
     """
     if isinstance(y_prob, Mapping) and outcome is None:
         rule, hint = "must be one column of predictions", "compare(y_true, predictions) takes several models"
-        raise InvalidInputError(sentence("y_prob", rule, f"got {pluralize(len(y_prob), 'column')}", hint))
+        raise InvalidInputError("y_prob", rule, f"got {pluralize(len(y_prob), 'column')}", hint)
     sketch, asked = None, groups
     if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
         sketch, y_true, groups = y_true, y_true.forecasts(), None
@@ -261,7 +261,7 @@ def evaluate(
     seed = recorded_seed(seed)
     wanted = select_measures(measures)
     if not wanted:
-        raise InvalidInputError(sentence("measures", "must name a measure or more", "got none"))
+        raise InvalidInputError("measures", "must name a measure or more", "got none")
     null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
     every = {row.name: row for row in (*wanted, *select_measures([SIZE_MEASURE, LOCATION_MEASURE]))}
     steps, taken = 2 * len(every) + 2, itertools.count(1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.evaluation.rows import NullReference, ResultRow, measure_rows, select_measures
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_limit, format_near_limit, format_value, pluralize, round_up
@@ -327,16 +327,12 @@ def assert_calibrated(
     smooth: broken: 0.250, approximately between 0.232 and 0.268 at confidence 0.95: above the limit 0.05
     """
     if not isinstance(max, Mapping) or not max:
-        raise InvalidInputError(
-            sentence("max", "must map measures to limits", f"got {max!r}", 'max={"smooth": 0.02}')
-        )
+        raise InvalidInputError("max", "must map measures to limits", f"got {max!r}", 'max={"smooth": 0.02}')
     for name, limit in max.items():
         if name not in measures():
             raise reject_name("measure of max", name, list(measures()))
         if number(f"limit of {name!r}", limit) < 0:
-            raise InvalidInputError(
-                sentence(f"limit of {name!r}", "must be a number from 0", f"got {limit!r}")
-            )
+            raise InvalidInputError(f"limit of {name!r}", "must be a number from 0", f"got {limit!r}")
     confidence_or_none("confidence", confidence)
     if fewest is not None:
         whole_number("fewest", fewest, 1)

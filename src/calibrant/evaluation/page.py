@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calibrant.evaluation.repair_preview import (
     GroupRepair,
@@ -102,7 +102,6 @@ def sections(
     """Return what is folded below the first screen, in the order in which a reader asks."""
     return [
         *_groups(evaluation),
-        *_error_rates(evaluation),
         *_repair_by_group(repaired),
         _repair(evaluation, proposal),
         _evidence(evaluation),
@@ -112,7 +111,12 @@ def sections(
     ]
 
 
+def _folded(name: str, title: str, *texts: str, half: bool = True, **parts: Any) -> Section:
+    return Section(name, title, texts, folded=True, half=half, **parts)
+
+
 def _groups(evaluation: Evaluation) -> list[Section]:
+    """Show all groups, and next to calibration who is selected at a threshold and how often wrongly."""
     audit = evaluation.audit
     if audit is None:
         return []
@@ -125,40 +129,32 @@ def _groups(evaluation: Evaluation) -> list[Section]:
     if audit.tested > GROUPS_SHOWN:
         text += f" The table shows the first {GROUPS_SHOWN}."
     notes = (f"Not tested: {audit.not_tested}.",) if any(astuple(audit.not_tested)) else ()
-    table = group_table(audit.by_error()[:GROUPS_SHOWN])
-    return [Section("whom", "All groups", (text,), ("groups", "group-curves"), (table,), notes, folded=True)]
-
-
-def _error_rates(evaluation: Evaluation) -> list[Section]:
-    """Show who is selected at a threshold, and how often wrongly, next to calibration."""
-    if evaluation.audit is None:
-        return []
-    shown = leading_groups(evaluation.audit, MAX_ERROR_RATES)
-    found = audited_error_rates(evaluation.forecasts, evaluation.groups, shown)
-    if found is None:
-        return []
-    text = f"Selected: predictions of {found.threshold:g} or more. {TRADE_OFF}"
-    title = "Error rates by group"
-    return [Section("error-rates", title, (text,), sheets=(found.sheet(),), folded=True, half=True)]
+    sheets = (group_table(audit.by_error()[:GROUPS_SHOWN]),)
+    figures = ("groups", "group-curves")
+    shown = [_folded("whom", "All groups", text, half=False, figures=figures, sheets=sheets, notes=notes)]
+    leading = leading_groups(audit, MAX_ERROR_RATES)
+    rates = audited_error_rates(evaluation.forecasts, evaluation.groups, leading)
+    if rates is not None:
+        text = f"Selected: predictions of {rates.threshold:g} or more. {TRADE_OFF}"
+        shown.append(_folded("error-rates", "Error rates by group", text, sheets=(rates.sheet(),)))
+    return shown
 
 
 def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
-    title = "Groups before and after a repair"
     if repaired is None:
         return []
+    title = "Groups before and after a repair"
     if isinstance(repaired, str):
-        reason = f"Not tried: {repaired.rstrip('.')}."
-        return [Section("whom-after", title, (reason,), folded=True, half=True)]
-    tried, total = f"{repaired.tried_on:,}", f"{repaired.of:,}"
-    sampled = repaired.tried_on < repaired.of
-    records = f"a random sample of {tried} of the {total} records" if sampled else f"{total} records"
+        return [_folded("whom-after", title, f"Not tried: {repaired.rstrip('.')}.")]
+    records = f"{repaired.of:,} records"
+    if repaired.tried_on < repaired.of:
+        records = f"a random sample of {repaired.tried_on:,} of the {records}"
     text = (
         f"A shift of {', '.join(repaired.columns) or 'the groups'} on the logit scale, cross-fitted on "
         f"{records}. Fixed: wrong before, within chance after. Better: closer to the truth. Worse: farther "
         "from it, beyond chance. Open: undecided."
     )
-    table = change_table(repaired.whom.changes)
-    return [Section("whom-after", title, (text,), sheets=(table,), folded=True, half=True)]
+    return [_folded("whom-after", title, text, sheets=(change_table(repaired.whom.changes),))]
 
 
 def repair_sentence(repaired: GroupRepair) -> str:
@@ -229,8 +225,8 @@ def _repair(evaluation: Evaluation, proposal: Proposal | str) -> Section:
         choice = "No change was chosen" if method == "identity" else f"The method chosen was {method}"
         text = f"{said.format(**numbers)} {choice}, among no change, Platt scaling and isotonic regression."
     title = "What a repair would change, and what the error costs"
-    figures = ("recalibration", "threshold")
-    return Section("recalibration", title, (f"{text} {_cost(evaluation)}",), figures, folded=True)
+    both, figures = f"{text} {_cost(evaluation)}", ("recalibration", "threshold")
+    return _folded("recalibration", title, both, half=False, figures=figures)
 
 
 def _cost(evaluation: Evaluation) -> str:
@@ -249,23 +245,23 @@ def _cost(evaluation: Evaluation) -> str:
 
 
 def _evidence(evaluation: Evaluation) -> Section:
-    verdict = evaluation.verdict
-    title, figures = "Is it real, and where?", ("cumulative", "null", "witness")
-    if verdict.pvalue is None:
-        return Section("real", title, (verdict.sentence,), figures, folded=True)
-    rejected, null = verdict.pvalue <= verdict.alpha, evaluation.null
-    text = (
-        "If the predictions were right, outcomes would differ from them at least this much with probability "
-        f"{format_pvalue(verdict.pvalue, verdict.pvalue_is_bound)} (omnibus test: level, slope and shape). "
-        f"{'Chance does not explain it.' if rejected else 'It does not cast doubt on the predictions.'}"
-    )
-    if null is not None and rejected and null.pvalue > verdict.alpha:
-        text += (
-            " The smooth error in the histogram is less sensitive than the test to common shapes of error."
+    verdict, null, text = evaluation.verdict, evaluation.null, evaluation.verdict.sentence
+    if verdict.pvalue is not None:
+        rejected = verdict.pvalue <= verdict.alpha
+        text = (
+            "If the predictions were right, outcomes would differ from them at least this much with "
+            f"probability {format_pvalue(verdict.pvalue, verdict.pvalue_is_bound)} (omnibus test: level, "
+            "slope and shape). "
+            f"{'Chance does not explain it.' if rejected else 'It does not cast doubt on the predictions.'}"
         )
-    if null is not None and not rejected and null.pvalue <= verdict.alpha:
-        text += " The smooth error in the histogram is unusual, but the test chosen in advance finds nothing."
-    return Section("real", title, (text,), figures, folded=True)
+        if null is not None and rejected != (null.pvalue <= verdict.alpha):
+            text += " The smooth error in the histogram is " + (
+                "less sensitive than the test to common shapes of error."
+                if rejected
+                else "unusual, but the test chosen in advance finds nothing."
+            )
+    figures = ("cumulative", "null", "witness")
+    return _folded("real", "Is it real, and where?", text, half=False, figures=figures)
 
 
 def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
@@ -277,8 +273,7 @@ def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
         one.sentence() + ("" if one.trend is None else f" Along {one.column}, {one.trend_phrase()}.")
         for one in differences
     )
-    title = "Do groups differ, and is there a trend?"
-    return [Section("differences", title, tuple(texts), figures, folded=True, half=True)]
+    return [_folded("differences", "Do groups differ, and is there a trend?", *texts, figures=figures)]
 
 
 def _measures(evaluation: Evaluation) -> Section:
@@ -286,14 +281,14 @@ def _measures(evaluation: Evaluation) -> Section:
     text = (
         "0 is perfect for errors, 1 for the slope. “By chance” is the average if these predictions were "
         f"calibrated. The distance to calibration is {format_value(distances.lower)} to "
-        f"{format_value(distances.upper)}. {disagreement_note(evaluation.verdict, evaluation.rows) or ''}"
+        f"{format_value(distances.upper)}. {disagreement_note(evaluation.verdict, evaluation.rows)}"
     )
     known = {"ece", "smooth", "brier", "slope"}  # explained on the first screen
     rows = [row for row in evaluation.rows if row.about.name not in known]
     meanings = " · ".join(f"{row.about.name}: {row.about.meaning}" for row in rows)
     notes = (meanings, *(f"{row.about.name}: {row.note}" for row in evaluation.rows if row.note))
     sheet = measure_table(evaluation.rows, evaluation.confidence)
-    return Section("measures", "All measures", (text,), (), (sheet,), notes, folded=True, half=True)
+    return _folded("measures", "All measures", text, sheets=(sheet,), notes=notes)
 
 
 def _method(evaluation: Evaluation) -> Section:
@@ -309,5 +304,4 @@ def _method(evaluation: Evaluation) -> Section:
             f"{pluralize(evaluation.cells, 'cell')}; estimates did not."
         )
     sources = " · ".join(dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows))
-    title = "How this was computed"
-    return Section("method", title, (text,), notes=(sources,), folded=True, half=True)
+    return _folded("method", "How this was computed", text, notes=(sources,))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.evaluation.evaluate import SCHEMA, Evaluation, evaluate
 from calibrant.metrics.lookup import stored_measure
 from calibrant.results import Result, html_paragraphs
@@ -120,7 +120,7 @@ def _read(report: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     try:
         text = Path(report).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(sentence(name, "must be a file that can be read", str(error))) from None
+        raise UnreadableFileError(name, "must be a file that can be read", str(error)) from None
     inside = re.search(r'<script[^>]*id="calibrant-evaluation"[^>]*>(.*?)</script>', text, re.DOTALL)
     try:
         return (text if inside else ""), _checked(json.loads(inside[1] if inside else text), name)
@@ -132,13 +132,13 @@ def _checked(stored: Any, name: str) -> dict[str, Any]:
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         raise _not_a_report(name)
     if "answers" in stored or "sketch_groups" in stored:
-        raise InvalidInputError(sentence(name, "must be a report on rows", "got one on a log or a sketch"))
+        raise InvalidInputError(name, "must be a report on rows", "got one on a log or a sketch")
     return stored
 
 
 def _not_a_report(name: str) -> InvalidInputError:
     hint = "pass what `calibrant evaluate --html` or `--json` wrote"
-    return InvalidInputError(sentence(name, "must be a report by calibrant", hint=hint))
+    return InvalidInputError(name, "must be a report by calibrant", hint=hint)
 
 
 def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) -> Evaluation:
@@ -146,10 +146,10 @@ def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) ->
     for needed in ("outcome", "prediction"):
         if not columns.get(needed):
             rule, hint = "must be named: the report does not record it", f"pass {needed}="
-            raise InvalidInputError(sentence(f"the {needed} column", rule, hint=hint))
+            raise InvalidInputError(f"the {needed} column", rule, hint=hint)
     if stored.get("groups") and not columns.get("groups"):
         rule = "must be named: the report does not record them"
-        raise InvalidInputError(sentence("the group columns", rule, hint="pass groups="))
+        raise InvalidInputError("the group columns", rule, hint="pass groups=")
     options, version = stored.get("options", {}), int(stored.get("schema_version", 1))
     names = [stored_measure(row["name"], version) for row in stored.get("measures", ())]
     frame = _columns(data, columns) if isinstance(data, str | Path | list | tuple) else data

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.abstention import AbstentionThreshold, RiskCoverage, choose_threshold, risk_coverage
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field
+from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, columns, drawing, field
 from calibrant.report.charts.distributions import risk_curve
 from calibrant.report.page import Section
 from calibrant.results import Array, Result, Table, number_cell
@@ -76,7 +76,6 @@ class Answers(Result):
 
     def table(self) -> Table:
         """Return the thresholds by the error rate that they promise."""
-        columns = ("at most wrong", "answer above", "answered", "wrong here")
         lines = (
             (
                 number_cell(one.target, f"{100 * one.target:.0f}%"),
@@ -88,12 +87,11 @@ class Answers(Result):
             )
             for one in self.thresholds
         )
-        return Table(columns, tuple(lines))
+        return Table(("at most wrong", "answer above", "answered", "wrong here"), tuple(lines))
 
     def spike_table(self) -> Table:
         """Return the confidences that many answers share."""
-        columns = ("confidence", "answers", "share", "right")
-        lines = tuple(
+        lines = (
             (
                 number_cell(one.confidence, f"{100 * one.confidence:.4g}%"),
                 number_cell(one.answers, f"{one.answers:,}"),
@@ -102,7 +100,7 @@ class Answers(Result):
             )
             for one in self.spikes
         )
-        return Table(columns, lines)
+        return Table(("confidence", "answers", "share", "right"), tuple(lines))
 
     def sections(self) -> list[Section]:
         """Return the sections of the report, which come before all others."""
@@ -148,9 +146,8 @@ def confidence_histogram(forecasts: Forecasts) -> Spec:
     events = np.bincount(place[alone], weights=forecasts.outcomes[alone], minlength=BINS)
     left = np.arange(BINS) / BINS
     right = np.divide(events, share, out=np.zeros(BINS), where=share > 0)
-    bars = canvas.on(
-        {"from": left, "to": left + 1 / BINS, "share": share, "right": right, "zero": np.zeros(BINS)}
-    )
+    bins = {"from": left, "to": left + 1 / BINS, "zero": np.zeros(BINS)}
+    bars = canvas.on({**bins, "share": share, "right": right})
     x = field("from:Q", title="confidence", scale={"domain": [0, 1.02]}, axis={"format": "%"})
     y = field("share:Q", title="share of the answers", axis={"format": "%"})
     tips = [field(f"{name}:Q", format=".1%") for name in ("from", "to", "share", "right")]
@@ -160,15 +157,9 @@ def confidence_histogram(forecasts: Forecasts) -> Spec:
         )
     ]
     if found:
-        data = canvas.on(
-            {
-                "confidence": [one.confidence for one in found],
-                "share": [one.share for one in found],
-                "right": [one.right for one in found],
-                "zero": [0.0] * len(found),
-                "name": [f"{100 * one.confidence:.3g}%" for one in found],
-            }
-        )
+        names = [f"{100 * one.confidence:.3g}%" for one in found]
+        known = columns(found, confidence="confidence", share="share", right="right")
+        data = canvas.on({**known, "zero": [0.0] * len(found), "name": names})
         tips = [field(f"{name}:Q", format=".1%") for name in ("confidence", "share", "right")]
         layers += [
             data.mark("rule", color=LIGHT["second"], strokeWidth=5).encode(

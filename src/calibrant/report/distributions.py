@@ -13,7 +13,7 @@ from calibrant.distributions.forms import Distribution, Form, Members, Quantiles
 from calibrant.distributions.quantiles import QuantileTable, build_quantile_table
 from calibrant.distributions.thresholds import ThresholdTable, build_threshold_table
 from calibrant.distributions.uniformity import Pit, pit
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import dropped_note, format_value, percent, pluralize
 from calibrant.groups.audit import audit
@@ -87,9 +87,9 @@ class DistributionEvaluation(Result):
     @property
     def charts(self) -> Mapping[str, Any]:
         """The Altair charts by name: pit, quantiles, thresholds, groups."""
-        from calibrant.report.charts.canvas import Charts
+        from calibrant.report.charts.canvas import as_charts
 
-        return Charts(self._specifications())
+        return as_charts(self._specifications())
 
     def _specifications(self) -> dict[str, Any]:
         from calibrant.report.charts.distributions import pit_histogram, quantile_coverage, threshold_curve
@@ -218,7 +218,7 @@ def evaluate_distributions(
     y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
     if dropped and groups is not None:
         rule, hint = 'must be "error" with groups', "leave rows with a missing value out first"
-        raise InvalidInputError(sentence("missing", rule, hint=hint))
+        raise InvalidInputError("missing", rule, hint=hint)
     common = {"clusters": clusters, "missing": missing, "draws": count, "seed": used}
     found = pit(y_true, forecast, levels=levels, thresholds=thresholds, **common)
     score = form.crps(y)

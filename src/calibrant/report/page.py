@@ -1,23 +1,27 @@
-"""The report page: one self-contained HTML file made of a verdict, sections, charts and numbers."""
+"""How pages are made: one self-contained HTML file of a verdict, sections, charts and numbers."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from calibrant.errors import MissingDependencyError, UnwritableFileError, sentence
+from calibrant.errors import MissingDependencyError, UnwritableFileError
 from calibrant.files import atomic_write
-from calibrant.report.charts.canvas import DARK, LIGHT, Spec, variables, with_variables
+from calibrant.report.charts.canvas import DARK, INSTALL, LIGHT, Spec, with_variables
 from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
 from calibrant.results import Table, json_ready
+
+MAX_SMALL_HEIGHT = 130  # pixels of a chart below the first screen
+GROUPS_SHOWN = 50  # lines of a table of groups
+_TEMPLATE = Path(__file__).parent / "template"
 
 
 @cache
@@ -29,10 +33,8 @@ def library() -> str:
     try:
         import vl_convert
     except ImportError:
-        hint = "pip install 'calibrant[report]'"
-        raise MissingDependencyError(
-            sentence("the report", "needs the package vl-convert-python", hint=hint)
-        ) from None
+        rule = "needs the package vl-convert-python"
+        raise MissingDependencyError("the report", rule, hint=INSTALL) from None
     kept = None
     with suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: the user has no home
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calibrant"
@@ -49,23 +51,7 @@ def library() -> str:
     return code
 
 
-MAX_SMALL_HEIGHT = 130  # pixels of a chart below the first screen
-GROUPS_SHOWN = 50  # lines of a table of groups
-_TEMPLATE = Path(__file__).parent / "template"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A chart as the page shows it: heading and caption in HTML, the drawing from its specification."""
-
-    title: str
-    caption: str
-    wide: bool
-    spec: Spec
-
-
-@dataclass(frozen=True, slots=True)
-class PageVerdict:
+class PageVerdict(NamedTuple):
     """What the head of a page says: one line in bold, a second sentence, and what to do next."""
 
     lead: str
@@ -73,13 +59,12 @@ class PageVerdict:
     next_step: str
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(NamedTuple):
     """What a page shows before anything is unfolded: charts by name, and tables with their headings."""
 
-    figures: tuple[str, ...] = ()
-    tables: tuple[tuple[str, Table], ...] = ()
-    notes: tuple[str, ...] = ()
+    figures: Sequence[str] = ()
+    tables: Sequence[tuple[str, Table]] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +87,7 @@ def rendered(
     verdict: PageVerdict,
     tone: str,
     facts: str,
-    parts: list[Section],
+    parts: Sequence[Section],
     drawn: Mapping[str, Spec],
     numbers: Mapping[str, Any],
     subtitle: str = "",
@@ -112,11 +97,23 @@ def rendered(
     """Return a page in the style of the report, from its sections, charts and numbers."""
     from calibrant import __version__
 
-    environment = _environment()
-    from markupsafe import Markup  # comes with jinja2
-
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup  # comes with jinja2
+    except ImportError:
+        raise MissingDependencyError("the report", "needs the package jinja2", hint=INSTALL) from None
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     first = overview.figures if overview else tuple(drawn)
     figures = {name: _figure(spec, small=name not in first) for name, spec in drawn.items()}
+    sheets = [sheet for section in parts for sheet in section.sheets]
+    linked = [text for section in parts for text in section.texts]
+    linked += [cell.text for sheet in sheets for line in sheet.lines for cell in line if not cell.number]
     return str(environment.get_template("page.html").render(
         title=title,
         subtitle=subtitle,
@@ -128,40 +125,17 @@ def rendered(
         raw=raw,
         sections=parts,
         figures=figures,
-        words=used([*_texts(parts), *(figure.caption for figure in figures.values())]),
+        words=used([*linked, *(figure["caption"] for figure in figures.values())]),
         pieces=pieces,
         anchor=anchor,
-        light=Markup(variables(LIGHT)),
-        dark=Markup(variables(DARK)),
+        light=LIGHT,
+        dark=DARK,
         css=Markup((_TEMPLATE / "page.css").read_text(encoding="utf-8")),
         js=Markup((_TEMPLATE / "page.js").read_text(encoding="utf-8")),
         library=Markup(library()),
         numbers=Markup(script_json(numbers)),
-        charts=Markup(script_json({name: figure.spec for name, figure in figures.items()})),
+        charts=Markup(script_json({name: figure["spec"] for name, figure in figures.items()})),
     ))  # fmt: skip
-
-
-def _texts(parts: list[Section]) -> Iterator[str]:
-    """Yield every text of the sections in which words may be linked."""
-    for section in parts:
-        yield from section.texts
-        for sheet in section.sheets:
-            yield from (cell.text for line in sheet.lines for cell in line if not cell.number)
-
-
-def _environment() -> Any:
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        hint = "pip install 'calibrant[report]'"
-        raise MissingDependencyError(sentence("the report", "needs the package jinja2", hint=hint)) from None
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def script_json(data: Any) -> str:
@@ -176,11 +150,16 @@ def script_json(data: Any) -> str:
     return code
 
 
-def _figure(given: Spec, *, small: bool) -> Figure:
-    """Move the title into the page and let the chart fill the width it is given; folded ones are smaller."""
-    title, wide = given["title"], bool(given["usermeta"]["wide"]) and not small
-    kept = {name: item for name, item in given.items() if name not in ("title", "usermeta")}
-    if small and not given["usermeta"]["fixed"]:
-        kept["height"] = min(kept["height"], MAX_SMALL_HEIGHT)
-    spec = {**kept, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
-    return Figure(title["text"], " ".join(title["subtitle"]), wide, with_variables(spec))
+def _figure(given: Spec, *, small: bool) -> dict[str, Any]:
+    """Move title and caption into the page and let the chart fill its width; folded ones are smaller."""
+    title, meta = given["title"], given["usermeta"]
+    spec = {name: item for name, item in given.items() if name not in ("title", "usermeta")}
+    spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    if small and not meta["fixed"]:
+        spec["height"] = min(spec["height"], MAX_SMALL_HEIGHT)
+    return {
+        "title": title["text"],
+        "caption": " ".join(title["subtitle"]),
+        "wide": meta["wide"] and not small,
+        "spec": with_variables(spec),
+    }

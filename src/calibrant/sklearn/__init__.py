@@ -1,6 +1,6 @@
 """Estimators for scikit-learn pipelines: Recalibrator for scores, Recalibrated around a classifier."""
 
-from calibrant.errors import MissingDependencyError, sentence
+from calibrant.errors import MissingDependencyError
 from calibrant.sklearn.display import ReliabilityDisplay
 from calibrant.sklearn.recalibrated import Recalibrated, Recalibrator
 
@@ -8,7 +8,7 @@ try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as _problem:
     raise MissingDependencyError(
-        sentence("calibrant.sklearn", "needs scikit-learn", hint="pip install 'calibrant[sklearn]'")
+        "calibrant.sklearn", "needs scikit-learn", hint="pip install 'calibrant[sklearn]'"
     ) from _problem
 
 

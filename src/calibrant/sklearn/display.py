@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
+from calibrant.errors import InvalidInputError, MissingDependencyError
 from calibrant.forecasts import Forecasts
 from calibrant.metrics.calling import as_forecasts
 from calibrant.metrics.convolved import SmoothedReliability, smoothed_reliability
@@ -78,15 +78,11 @@ class ReliabilityDisplay:
         """Draw a fitted classifier of two classes; `pos_label` is the second of them by default."""
         check_is_fitted(estimator)
         if not is_classifier(estimator) or len(estimator.classes_) != 2:
-            raise InvalidInputError(
-                sentence("estimator", "must be a classifier of two classes", f"got {estimator!r}")
-            )
+            raise InvalidInputError("estimator", "must be a classifier of two classes", f"got {estimator!r}")
         classes = list(estimator.classes_)
         label = classes[1] if pos_label is None else pos_label
         if label not in classes:
-            raise InvalidInputError(
-                sentence("pos_label", f"must be one of the classes {classes}", f"got {label!r}")
-            )
+            raise InvalidInputError("pos_label", f"must be one of the classes {classes}", f"got {label!r}")
         p = estimator.predict_proba(X)[:, classes.index(label)]
         shown = type(estimator).__name__ if name is None else name
         return cls.from_predictions(
@@ -115,5 +111,5 @@ def _axes() -> Any:
         from matplotlib import pyplot
     except ImportError:
         hint = "pip install matplotlib"
-        raise MissingDependencyError(sentence("ReliabilityDisplay", "needs matplotlib", hint=hint)) from None
+        raise MissingDependencyError("ReliabilityDisplay", "needs matplotlib", hint=hint) from None
     return pyplot.subplots()[1]

@@ -23,7 +23,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.recalibration.methods.table import recalibrations
 from calibrant.recalibration.recalibrate import recalibrate
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
@@ -90,7 +90,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         several = kind != "binary" and not isinstance(base, FrozenEstimator)  # one that knows its classes
         if several and not get_tags(self).classifier_tags.multi_class:
             rule = f"takes two classes. Only binary classification is supported. The type of y is {kind}"
-            raise InvalidInputError(sentence(f"method {self.method!r}", rule))
+            raise InvalidInputError(f"method {self.method!r}", rule)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
             if len(np.unique(y[sample_weight > 0])) < 2:

@@ -11,18 +11,18 @@ from __future__ import annotations
 import functools
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
-from calibrant.results import Array
+from calibrant.errors import InvalidInputError, MissingDependencyError
+from calibrant.results import Array, Catalogue
 
+INSTALL = "pip install 'calibrant[report]'"
 Spec = dict[str, Any]  # a specification of Vega-Lite, or a part of one
 TYPES = {"Q": "quantitative", "N": "nominal"}
 
@@ -67,34 +67,20 @@ def _channel(given: Any) -> Any:
 
 # Every color is used through its name. Charts carry the light value; the page turns it into a CSS variable
 # of the same name, so that dark mode and print need no second drawing.
-LIGHT: Mapping[str, str] = MappingProxyType(
-    {
-        "ink": "#1b2733",
-        "quiet": "#5d6b79",
-        "grid": "#e4e8ec",
-        "paper": "#ffffff",
-        "band": "#c9d1d9",
-        "density": "#a9b4bf",
-        "model": "#0072b2",
-        "second": "#d55e00",
-        "third": "#00795a",
-        "mark": "#f3c76b",
-    }
-)
-DARK: Mapping[str, str] = MappingProxyType(
-    {
-        "ink": "#e6ebf0",
-        "quiet": "#9fadba",
-        "grid": "#2c3742",
-        "paper": "#141b22",
-        "band": "#3c4854",
-        "density": "#55626f",
-        "model": "#56b4e9",
-        "second": "#ff9a4d",
-        "third": "#3fd1a5",
-        "mark": "#8a6a1f",
-    }
-)
+_COLORS = {  # on a light page, on a dark page
+    "ink": ("#1b2733", "#e6ebf0"),
+    "quiet": ("#5d6b79", "#9fadba"),
+    "grid": ("#e4e8ec", "#2c3742"),
+    "paper": ("#ffffff", "#141b22"),
+    "band": ("#c9d1d9", "#3c4854"),
+    "density": ("#a9b4bf", "#55626f"),
+    "model": ("#0072b2", "#56b4e9"),
+    "second": ("#d55e00", "#ff9a4d"),
+    "third": ("#00795a", "#3fd1a5"),
+    "mark": ("#f3c76b", "#8a6a1f"),
+}
+LIGHT, DARK = ({name: pair[dark] for name, pair in _COLORS.items()} for dark in (0, 1))
+CURVES = [LIGHT[name] for name in ("model", "second", "third")]  # as many as stay apart on paper
 _NAMES = {value: name for name, value in LIGHT.items()}
 
 
@@ -110,11 +96,6 @@ def with_variables(spec: Any) -> Any:
     if isinstance(spec, list):
         return [with_variables(item) for item in spec]
     return f"var(--{_NAMES[spec]})" if isinstance(spec, str) and spec in _NAMES else spec
-
-
-def variables(colors: Mapping[str, str]) -> str:
-    """Return the palette as CSS declarations."""
-    return " ".join(f"--{name}: {value};" for name, value in colors.items())
 
 
 WIDTH, HEIGHT = 560, 330
@@ -140,6 +121,20 @@ class Canvas:
         lists = [[_short(item, self._digits) for item in column] for column in columns.values()]
         self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
         return Layer({"data": {"name": name}})
+
+    def lines(
+        self, across: str, places: Iterable[Any], up: str, curves: Mapping[str, Iterable[Any]]
+    ) -> Layer:
+        """Return a layer of named curves over the same places, with a color for each name."""
+        places, names = list(places), list(curves)
+        layer = self.on(
+            {
+                across: places * len(names),
+                up: [value for curve in curves.values() for value in curve],
+                "line": [name for name in names for _ in places],
+            }
+        )
+        return layer.encode(color=field("line:N", scale={"domain": names, "range": CURVES[: len(names)]}))
 
     def finished(
         self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False,
@@ -237,6 +232,12 @@ def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
     return np.array(sorted(kept), dtype=np.intp)
 
 
+def columns(rows: Iterable[Any], **attributes: str) -> dict[str, list[Any]]:
+    """Return attributes of the rows as columns of the names given."""
+    rows = list(rows)
+    return {name: [getattr(row, attribute) for row in rows] for name, attribute in attributes.items()}
+
+
 def zero_line(canvas: Canvas, channel: str = "y") -> Layer:
     return canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(**{channel: "zero:Q"})
 
@@ -266,26 +267,10 @@ class drawing(Generic[P]):  # noqa: N801 - reads as a decorator
         return as_altair(self.spec(*args, **kwargs))
 
 
-class Charts(Mapping[str, Chart]):
-    """Altair charts by name, each made when it is first asked for."""
-
-    def __init__(self, specs: Mapping[str, Spec]) -> None:
-        altair()  # where it is missing, that is said at once
-        self._specs, self._made = specs, dict[str, Chart]()
-
-    def __getitem__(self, name: str) -> Chart:
-        if name not in self._made:
-            self._made[name] = as_altair(self._specs[name])
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._specs)
-
-    def __len__(self) -> int:
-        return len(self._specs)
-
-    def __repr__(self) -> str:
-        return f"Charts({', '.join(self)})"
+def as_charts(specs: Mapping[str, Spec]) -> Mapping[str, Chart]:
+    """Return Altair charts by name."""
+    made = {name: as_altair(spec) for name, spec in specs.items()}
+    return Catalogue("charts", made, {"chart": lambda chart: str(chart.title.text)})
 
 
 def as_altair(spec: Spec) -> Chart:
@@ -307,8 +292,7 @@ def altair() -> Any:
     try:
         import altair
     except ImportError:
-        hint = "pip install 'calibrant[report]'"
-        raise MissingDependencyError(sentence("charts", "need the package altair", hint=hint)) from None
+        raise MissingDependencyError("charts", "need the package altair", hint=INSTALL) from None
     return altair
 
 
@@ -347,10 +331,8 @@ def image_of(chart: Chart, suffix: str) -> bytes:
     try:
         import vl_convert
     except ImportError:
-        hint = "pip install 'calibrant[report]'"
-        raise MissingDependencyError(
-            sentence("a chart as a file", "needs the package vl-convert-python", hint=hint)
-        ) from None
+        subject, rule = "a chart as a file", "needs the package vl-convert-python"
+        raise MissingDependencyError(subject, rule, hint=INSTALL) from None
     spec = chart.to_json(validate=False)
     if suffix == ".svg":
         return vl_convert.vegalite_to_svg(spec).encode()
@@ -363,11 +345,8 @@ def chart_target(text: str) -> tuple[str, Path]:
     """Take ``reliability=figure.svg`` apart, and refuse a format that does not exist."""
     name, _, path = text.partition("=")
     if not path:
-        raise InvalidInputError(
-            sentence("--chart", "must be NAME=FILE", f"got {text!r}", "for example reliability=figure.svg")
-        )
+        hint = "for example reliability=figure.svg"
+        raise InvalidInputError("--chart", "must be NAME=FILE", f"got {text!r}", hint)
     if Path(path).suffix.lower() not in FORMATS:
-        raise InvalidInputError(
-            sentence("--chart", f"must name a {', '.join(FORMATS)} file", f"got {path!r}")
-        )
+        raise InvalidInputError("--chart", f"must name a {', '.join(FORMATS)} file", f"got {path!r}")
     return name, Path(path)

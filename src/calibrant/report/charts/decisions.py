@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.inference.dominance import Dominance
 from calibrant.inference.net_benefits import EVERYBODY, NOBODY, Benefit, NetBenefits
 from calibrant.metrics.decisions.worst_case import ThresholdLossCurve
 from calibrant.report.charts.canvas import (
+    CURVES,
     LIGHT,
     Canvas,
     Layer,
@@ -61,31 +62,30 @@ NET_BENEFIT_CAPTION = (
     "threshold; a false positive counts for threshold / (1 - threshold). The highest curve serves best at "
     "that threshold. Bands are intervals for one threshold at a time; to treat none is the line at 0."
 )
-MOST = 3  # as many colors and dash patterns as stay apart on paper
 
 
 @drawing
 def decision_curves(given: NetBenefits) -> Spec:
     """Draw the decision curves of up to three models with their intervals."""
-    if len(given.models) > MOST:
-        got = f"got {len(given.models)}"
-        raise InvalidInputError(sentence("models", f"must be {MOST} at most to be drawn", got))
+    count = len(given.models)
+    if count > len(CURVES):
+        raise InvalidInputError("models", f"must be {len(CURVES)} at most to be drawn", f"got {count}")
     canvas = Canvas()
-    names = [*given.models, EVERYBODY, NOBODY]
     nothing = np.zeros(len(given.thresholds))
     curves = {**given.models, EVERYBODY: given.treat_all, NOBODY: Benefit(nothing, nothing, nothing)}
-    count = len(given.models)
-    shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"], LIGHT["quiet"]]
+    names, shades = list(curves), [*CURVES[:count], LIGHT["quiet"], LIGHT["quiet"]]
     dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4], [1, 0]]
-    frame = {"nice": False, "domain": _frame(given)}
+    # treating all falls without end, and harmful policies are not shown
+    highest = max(4.0, 1000 * max(float(one.upper.max()) for one in curves.values()))
+    frame = {"nice": False, "domain": [-highest / 4, 1.05 * highest]}
     order = np.argsort(given.thresholds)
+    ends = {"benefit": "value", "low": "lower", "high": "upper"}
     columns: dict[str, Iterable[Any]] = {
         "model": [name for name in names for _ in order],
         "threshold": np.tile(given.thresholds[order], len(names)),
-        "benefit": np.concatenate([1000 * curves[name].value[order] for name in names]),
-        "low": np.concatenate([1000 * curves[name].lower[order] for name in names]),
-        "high": np.concatenate([1000 * curves[name].upper[order] for name in names]),
-    }
+        **{end: np.concatenate([1000 * getattr(one, name)[order] for one in curves.values()])
+           for end, name in ends.items()},
+    }  # fmt: skip
     solid = {"symbolOpacity": 1}
     base = canvas.on(columns).encode(
         x=field("threshold:Q", title="threshold", scale={"nice": False}),
@@ -100,13 +100,6 @@ def decision_curves(given: NetBenefits) -> Spec:
         base.mark("line", strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
     ]
     return canvas.finished(layers, NET_BENEFIT_TITLE, NET_BENEFIT_CAPTION, height=340, wide=True)
-
-
-def _frame(given: NetBenefits) -> list[float]:
-    """Return the range that is drawn: treating all falls without end, and harmful policies are not shown."""
-    highest = 1000 * max(float(one.upper.max()) for one in (*given.models.values(), given.treat_all))
-    highest = max(highest, 4.0)
-    return [-highest / 4, 1.05 * highest]
 
 
 DOMINANCE_TITLE = "Which model serves whom"
@@ -136,13 +129,8 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
     caption = DOMINANCE_CAPTION.format(first=first, second=second)
     layers = [_winners(canvas, compared, first, second)]
     if compared.band is not None:
-        band = canvas.on(
-            {
-                "threshold": compared.band.thresholds,
-                "lower": compared.band.lower,
-                "upper": compared.band.upper,
-            }
-        )
+        limits = compared.band
+        band = canvas.on({"threshold": limits.thresholds, "lower": limits.lower, "upper": limits.upper})
         mark = band.mark("area", color=LIGHT["band"], opacity=0.6)
         layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper"))
     layers += [

@@ -11,7 +11,16 @@ import numpy as np
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.rules import EVERYONE
-from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field, points_to_draw, zero_line
+from calibrant.report.charts.canvas import (
+    LIGHT,
+    Canvas,
+    Spec,
+    columns,
+    drawing,
+    field,
+    points_to_draw,
+    zero_line,
+)
 from calibrant.report.charts.evidence import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ FOREST_CAPTION = (
 FINDINGS = "off beyond chance", "within chance", "undecided"
 MAX_GROUPS_SHOWN = 20  # groups in the forest
 LABEL = 26  # characters per line of a group's label
+WRAPPED = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
 
 
 @drawing
@@ -34,16 +44,15 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
     """Draw the worst groups of an audit, the worst on top."""
     canvas = Canvas()
     groups = audit.groups[:shown]
-    columns = _columns(groups)
-    lines = max(label.count("\n") + 1 for label in columns["label"])
-    kinds = list(FINDINGS if FINDINGS[2] in columns["finding"] else FINDINGS[:2])
+    data = _columns(groups)
+    lines = max(label.count("\n") + 1 for label in data["label"])
+    kinds = list(FINDINGS if FINDINGS[2] in data["finding"] else FINDINGS[:2])
     shapes = {"domain": kinds, "range": ["diamond", "circle", "square"][: len(kinds)]}
     shades = {"domain": kinds, "range": [LIGHT["second"], LIGHT["model"], LIGHT["quiet"]][: len(kinds)]}
     tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
     tips += [field("z:Q", format=".2f"), field("p-value:Q", format=".3g")]
-    wrapped = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
-    base = canvas.on(columns).encode(
-        y=field("label:N", scale={"domain": columns["label"]}, title=None, axis=wrapped),
+    base = canvas.on(data).encode(
+        y=field("label:N", scale={"domain": data["label"]}, title=None, axis=WRAPPED),
         color=field("finding:N", scale=shades, legend={"direction": "vertical"}),
         tooltip=tips,
     )
@@ -61,19 +70,13 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
+    known = {"group": "rule", "gap": "difference", "records": "size", "z": "z", "p-value": "pvalue"}
     return {
-        "group": [group.rule for group in groups],
+        **columns(groups, **known),
         "label": [wrapped_rule(group.rule) for group in groups],
-        "gap": [group.difference for group in groups],
         "low": [group.limits[0] for group in groups],
         "high": [group.limits[1] for group in groups],
-        "records": [group.size for group in groups],
-        "z": [group.z for group in groups],
-        "p-value": [group.pvalue for group in groups],
-        "finding": [
-            FINDINGS[2] if group.undecided else FINDINGS[0] if group.is_wrong() else FINDINGS[1]
-            for group in groups
-        ],
+        "finding": [FINDINGS[2 if group.undecided else 0 if group.is_wrong() else 1] for group in groups],
     }
 
 
@@ -110,10 +113,8 @@ def group_curves(audit: Audit) -> Spec:
         }
     ).where(chosen)
     high = [HALF_WIDTH * sigma[name] for name in names]
-    band = canvas.on(
-        {"group": names, "from": [0.0] * len(names), "to": [1.0] * len(names), "low": [-h for h in high],
-         "high": high}
-    ).where(chosen)  # fmt: skip
+    ends = {"from": [0.0] * len(names), "to": [1.0] * len(names), "low": [-h for h in high], "high": high}
+    band = canvas.on({"group": names, **ends}).where(chosen)
     x = field("share:Q", title="share of the group, lowest predictions first", axis={"format": "%"})
     tips = [field("prediction:Q", format=".4f"), field("sum:Q", format="+.5f")]
     layers = [
@@ -139,24 +140,13 @@ def groups_in_order(compared: GroupComparison) -> Spec:
     canvas = Canvas()
     groups = compared.groups
     names = [group.name for group in groups]
-    base = canvas.on(
-        {
-            "group": names,
-            "difference": [100 * group.gap for group in groups],
-            "low": [100 * group.lower for group in groups],
-            "high": [100 * group.upper for group in groups],
-            "records": [group.n for group in groups],
-        }
-    ).encode(
+    shares = columns(groups, difference="gap", low="lower", high="upper")
+    points = {name: [100 * share for share in column] for name, column in shares.items()}
+    tips = ["group:N", *(field(f"{name}:Q", format="+.2f") for name in points)]
+    base = canvas.on({"group": names, **points, **columns(groups, records="n")}).encode(
         x=field("group:N", scale={"domain": names}, title=compared.column, axis={"labelOverlap": True}),
         description="group:N",
-        tooltip=[
-            "group:N",
-            field("difference:Q", format="+.2f"),
-            field("low:Q", format="+.2f"),
-            field("high:Q", format="+.2f"),
-            field("records:Q", format=",d"),
-        ],
+        tooltip=[*tips, field("records:Q", format=",d")],
     )
     up = field("low:Q", title="observed − predicted, points")
     layers = [
@@ -188,28 +178,23 @@ def giveaways(given: Distinguisher) -> Spec:
     canvas = Canvas()
     rules = given.rules[:MAX_RULES_SHOWN]
     labels = [wrapped_rule(rule.rule) for rule in rules]
-    columns: dict[str, list[Any]] = {
-        "group": [rule.rule for rule in rules],
-        "label": labels,
-        "gap": [rule.gap for rule in rules],
-        "records": [rule.size for rule in rules],
-        "carried": [rule.carried for rule in rules],
-        "side": [SIDES[rule.gap > 0] for rule in rules],
-    }
+    known = columns(rules, group="rule", gap="gap", records="size", carried="carried")
+    sides = [SIDES[rule.gap > 0] for rule in rules]
     tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
     tips.append(field("carried:Q", format="+.5f"))
     shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
-    axis = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
-    bars = canvas.on(columns).mark("bar", size=12).encode(
+    bars = canvas.on({**known, "label": labels, "side": sides}).mark("bar", size=12).encode(
         x=field("gap:Q", title="observed − predicted"),
-        y=field("label:N", scale={"domain": labels}, title=None, axis=axis),
+        y=field("label:N", scale={"domain": labels}, title=None, axis=WRAPPED),
         color=field("side:N", scale=shades, legend={"symbolType": "square"}),
         tooltip=tips,
     )  # fmt: skip
-    zero = zero_line(canvas, "x")
     lines = max((label.count("\n") + 1 for label in labels), default=1)
     return canvas.finished(
-        [bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=40 + (10 + 14 * lines) * len(rules)
+        [bars, zero_line(canvas, "x")],
+        GIVEAWAYS,
+        GIVEAWAYS_CAPTION,
+        height=40 + (10 + 14 * lines) * len(rules),
     )
 
 

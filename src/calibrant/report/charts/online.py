@@ -7,11 +7,21 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError
 from calibrant.online.base import Run
 from calibrant.online.calibrator import NAMES
 from calibrant.online.monitor import Monitor, Reading
-from calibrant.report.charts.canvas import LIGHT, POINTS, Canvas, Spec, drawing, field, hover, zero_line
+from calibrant.report.charts.canvas import (
+    CURVES,
+    LIGHT,
+    POINTS,
+    Canvas,
+    Spec,
+    drawing,
+    field,
+    hover,
+    zero_line,
+)
 from calibrant.results import Array
 
 COLORS = [LIGHT[name] for name in ("density", "model", "third", "second", "mark")]
@@ -26,13 +36,13 @@ def moments(rows: int) -> npt.NDArray[np.int64]:
 def certificate_over_time(run: Run) -> Spec:
     """Draw the certificate of a run, per round, and what it could not exceed."""
     if run.certificate is None or not len(run):
-        raise InvalidInputError(sentence("run", "must hold a certificate", "got none"))
+        raise InvalidInputError("run", "must hold a certificate", "got none")
     canvas, at = Canvas(), moments(len(run))
     rounds = run.rounds[at].astype(float)
     lines = {"certificate": run.certificate[at] / rounds}
     if run.bound is not None:
         lines["bound"] = run.bound[at] / rounds
-    colors = {"domain": list(lines), "range": [LIGHT["model"], LIGHT["second"]][: len(lines)]}
+    colors = {"domain": list(lines), "range": CURVES[: len(lines)]}
     largest = {"type": "log", "domainMax": 1, "nice": False}  # beyond 1 a bound says nothing
     y = field("value:Q", title="distance to calibration at most", scale=largest)
     x, layers = field("round:Q", title="outcomes learned"), []
@@ -71,7 +81,7 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
 def expert_weights(run: Run) -> Spec:
     """Draw the weight of each expert over time, one above the other."""
     if run.weights is None or not len(run):
-        raise InvalidInputError(sentence("run", "must hold weights", "got none", "use OnlineCalibrator.run"))
+        raise InvalidInputError("run", "must hold weights", "got none", "use OnlineCalibrator.run")
     canvas, at = Canvas(), moments(len(run))
     data = canvas.on(
         {

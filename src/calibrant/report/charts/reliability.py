@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import coarse
 from calibrant.metrics.convolved import smoothed_reliability
@@ -330,7 +330,7 @@ MOST = 3  # as many colors and dash patterns as stay apart on paper
 def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
     if not 2 <= len(models) <= MOST:
-        raise InvalidInputError(sentence("models", "must be two or three", f"got {len(models)}"))
+        raise InvalidInputError("models", "must be two or three", f"got {len(models)}")
     lines = {str(name): _reliability(forecasts) for name, forecasts in models.items()}
     values = [forecasts.values for forecasts in models.values()]
     frame = window(*values), window(*values, *(line.rate for line in lines.values()))
