@@ -172,25 +172,25 @@ def test_bounded_slope_plain_and_compiled_agree(sample, slope):
 @given(samples(max_size=14))
 def test_venn_abers_pairs_are_refits(sample):
     levels = levels_of(sample)
-    pairs = venn_abers(levels)
+    if_zero, if_one = venn_abers(levels)
     between = (levels.values[1:] + levels.values[:-1]) / 2
     for query in np.concatenate((levels.values, between, [0.0, 1.0])):
         low, high = oracle.venn_abers_by_refit(levels.values, levels.rates, levels.weights, query)
-        assert pairs.if_zero[np.searchsorted(levels.values, query, "right")] == pytest.approx(low, abs=1e-9)
-        assert pairs.if_one[np.searchsorted(levels.values, query, "left")] == pytest.approx(high, abs=1e-9)
+        assert if_zero[np.searchsorted(levels.values, query, "right")] == pytest.approx(low, abs=1e-9)
+        assert if_one[np.searchsorted(levels.values, query, "left")] == pytest.approx(high, abs=1e-9)
 
 
 @given(samples())
 def test_venn_abers_pairs_enclose_isotonic(sample):
     levels = levels_of(sample)
-    pairs = venn_abers(levels)
+    if_zero, if_one = venn_abers(levels)
     fit = isotonic(levels, honest_ends=False).rates
-    assert (pairs.if_zero[1:] <= fit + 1e-9).all()
-    assert (fit <= pairs.if_one[:-1] + 1e-9).all()
-    assert (np.diff(pairs.if_zero) >= 0).all()
-    assert (np.diff(pairs.if_one) >= 0).all()
-    assert pairs.if_zero.max() < 1
-    assert pairs.if_one.min() > 0
+    assert (if_zero[1:] <= fit + 1e-9).all()
+    assert (fit <= if_one[:-1] + 1e-9).all()
+    assert (np.diff(if_zero) >= 0).all()
+    assert (np.diff(if_one) >= 0).all()
+    assert if_zero.max() < 1
+    assert if_one.min() > 0
 
 
 @given(samples())

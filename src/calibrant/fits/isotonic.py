@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,7 @@ def honest_range(rates: Array, weights: Array) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Knots:
+class Knots(NamedTuple):
     """A map that is linear between `values` (ascending) and constant outside them."""
 
     values: Array
@@ -118,17 +118,8 @@ def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = Fal
     return Knots(levels.values, fit)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VennAbersPairs:
-    """Levels, and the pair of values of each gap before, between and after them."""
-
-    values: Array
-    if_zero: Array
-    if_one: Array
-
-
-def venn_abers(levels: Levels) -> VennAbersPairs:
-    """Return, for every gap, the isotonic value of a new record with outcome 0 and with outcome 1.
+def venn_abers(levels: Levels) -> tuple[Array, Array]:
+    """Return the isotonic value of a new record, with outcome 0 and with outcome 1, in each gap of levels.
 
     Vovk and Petej (2014). With exchangeable records of weight 1, one of the two values is perfectly
     calibrated: the guarantee is for the pair.
@@ -137,4 +128,4 @@ def venn_abers(levels: Levels) -> VennAbersPairs:
     ones = np.concatenate(([0.0], np.cumsum(levels.ones)))
     low = np.clip(values_of_one_more(weights, ones, 0.0), 0.0, 1.0)
     high = np.clip(values_of_one_more(weights, ones, 1.0), 0.0, 1.0)
-    return VennAbersPairs(levels.values, np.maximum.accumulate(low), np.maximum.accumulate(high))
+    return np.maximum.accumulate(low), np.maximum.accumulate(high)

@@ -350,10 +350,10 @@ class Assessor:
         return Change(before, after, *limits)
 
     def _summary(self, splits: Sequence[Folds]) -> Assessment:
-        first, records, several = splits[0], self.records, isinstance(self.records, ClassRecords)
-        measures: dict[str, Callable[..., float]] = {"smooth": smooth_calibration_error, "u_calibration": u_calibration_error}
-        if several:
-            del measures["u_calibration"]
+        first, records = splits[0], self.records
+        measures: dict[str, Callable[..., float]] = {"smooth": smooth_calibration_error}
+        if not isinstance(records, ClassRecords):
+            measures["u_calibration"] = u_calibration_error
         changes = {"log_loss": self.change(splits, "log"), "brier_score": self.change(splits, "brier")}
         pairs = [pair for one in splits for pair in one.pairs]
         shares = [before.total for before, _ in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, product
 from itertools import combinations as combinations_of
@@ -178,13 +178,16 @@ def _changes_of_group(
     at = [abs(one - means[1]) - abs(one - means[0]) for one in rates]
     old, new = (y - p) ** 2, (y - q) ** 2
     scores = dot(share, old), dot(share, new)
+    half = _mean_limits(new - old, share, reach)[1]
     growth = scores[1] - scores[0]
-    half = reach * float(np.sqrt(np.sum((share * (new - old - dot(share, new - old))) ** 2)))
-    return (
-        scores,
-        ChangeInterval(at[0], min(at), max(at)),
-        ChangeInterval(growth, growth - half, growth + half),
-    )
+    moved = ChangeInterval(at[0], min(at), max(at))
+    return scores, moved, ChangeInterval(growth, growth - half, growth + half)
+
+
+def _mean_limits(values: Array, share: Array, reach: float) -> tuple[float, float]:
+    """Return a mean, and `reach` standard errors of it."""
+    mean = dot(share, values)
+    return mean, reach * float(np.sqrt(np.sum((share * (values - mean)) ** 2)))
 
 
 def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[tuple[str, Members]]:
@@ -292,13 +295,8 @@ class GroupAudit:
     @classmethod
     def of(cls, audited: Audit) -> GroupAudit:
         pvalue = 1.0 if audited.pvalue is None else audited.pvalue
-        return cls(
-            audited.metric,
-            audited.ratio,
-            pvalue,
-            tuple(str(group) for group in audited.groups[:WORST]),
-            audited.draws,
-        )
+        worst = tuple(str(group) for group in audited.groups[:WORST])
+        return cls(audited.metric, audited.ratio, pvalue, worst, audited.draws)
 
     @property
     def rejected(self) -> bool:
@@ -350,14 +348,9 @@ class GroupAssessment:
     def from_dict(cls, stored: Mapping[str, Any]) -> GroupAssessment:
         sides = [GroupAudit(**{**stored[k], "worst": tuple(stored[k]["worst"])}) for k in ("before", "after")]
         least = stored["least"]
-        return cls(
-            sides[0],
-            sides[1],
-            None if least is None else GroupGain(**least),
-            int(stored["groups"]),
-            tuple(GroupChange.from_dict(one) for one in stored.get("changes", ())),
-            str(stored.get("audited", "")),
-        )
+        least = None if least is None else GroupGain(**least)
+        changes = tuple(GroupChange.from_dict(one) for one in stored.get("changes", ()))
+        return cls(sides[0], sides[1], least, int(stored["groups"]), changes, str(stored.get("audited", "")))
 
     def __str__(self) -> str:
         lines = [
@@ -447,20 +440,12 @@ def for_whom(
     named = {name: column for name, column in covariates.items() if name in groups}
     others = {name: column for name, column in covariates.items() if name not in named}
     sides = before, after
-    audits = [
-        audit(
-            outcome,
-            prediction,
-            groups=named or None,
-            covariates=others or None,
-            sample_weight=weight,
-            subpopulations=SUBPOPULATIONS,
-            seed=seed,
-            min_size=smallest if others else LEAST_NAMED,
-            draws=DRAWS if others else DRAWS_OF_NAMED,
-        )
-        for prediction in sides
-    ]
+    how: dict[str, Any] = {
+        "groups": named or None, "covariates": others or None, "sample_weight": weight,
+        "subpopulations": SUBPOPULATIONS, "seed": seed, "min_size": smallest if others else LEAST_NAMED,
+        "draws": DRAWS if others else DRAWS_OF_NAMED,
+    }  # fmt: skip
+    audits = [audit(outcome, prediction, **how) for prediction in sides]
     losses = [costs(Levels(one, outcome, weight), one, "log", CLIP).expected for one in sides]
     gains = list(group_gains(losses[0] - losses[1], weight, covariates, smallest))
     least = min(gains, key=lambda one: one.gain, default=None)
@@ -473,14 +458,9 @@ def for_whom(
     pairs = ", alone and in pairs" if len(named) > 1 else ""
     ways = [f"the values of {', '.join(named)}{pairs}"] if named else []
     ways += [f"random splits of {', '.join(others)}"] if others else []
-    return GroupAssessment(
-        GroupAudit.of(audits[0]),
-        GroupAudit.of(audits[1]),
-        least,
-        len(gains),
-        tuple(changes),
-        f"{' and '.join(ways)}: {audits[0].looked_at}",
-    )
+    audited = f"{' and '.join(ways)}: {audits[0].looked_at}"
+    first, last = map(GroupAudit.of, audits)
+    return GroupAssessment(first, last, least, len(gains), tuple(changes), audited)
 
 
 def _audited_members(
@@ -523,12 +503,8 @@ def group_gains(
     reach = float(ndtri(bonferroni(CONFIDENCE, 2 * max(1, len(members)))))
     collected = []
     for words, inside in members:
-        share = weight[inside] / weight[inside].sum()
-        mean = dot(share, gain[inside])
-        error = float(np.sqrt(np.sum((share * (gain[inside] - mean)) ** 2)))
-        collected.append(
-            GroupGain(words, int(inside.sum()), mean, mean - reach * error, mean + reach * error)
-        )
+        mean, half = _mean_limits(gain[inside], weight[inside] / weight[inside].sum(), reach)
+        collected.append(GroupGain(words, int(inside.sum()), mean, mean - half, mean + half))
     return collected
 
 
@@ -567,7 +543,7 @@ def change_sheet(changes: Sequence[GroupChange]) -> Table:
         "group", "records", "observed", "predicted before", "difference", "predicted after", "difference",
         "mean prediction is",
     )  # fmt: skip
-    return Table(columns, tuple(_line(one) for one in changes))
+    return Table(columns, tuple(_line(one, _difference) for one in changes))
 
 
 def score_sheet(changes: Sequence[GroupChange]) -> Table:
@@ -584,18 +560,13 @@ def score_sheet(changes: Sequence[GroupChange]) -> Table:
 def short_change_sheet(changes: Sequence[GroupChange]) -> Table:
     """Return the same without intervals, p-values and scores, for a terminal."""
     columns = ("group", "records", "observed", "before", "off by", "after", "off by", "mean prediction is")
-    lines = []
-    for one in changes:
-        means = list[TableCell]()
-        for side in (one.before, one.after):
-            means += _mean(side.predicted), number_cell(side.difference, format_points(side.difference))
-        lines.append((*_who(one), *means, text_cell(one.effect)))
-    return Table(columns, tuple(lines))
+    return Table(columns, tuple(_line(one, lambda side: format_points(side.difference)) for one in changes))
 
 
-def _line(one: GroupChange) -> tuple[TableCell, ...]:
-    sides = one.before, one.after
-    means = [cell for side in sides for cell in (_mean(side.predicted), _difference(side))]
+def _line(one: GroupChange, difference: Callable[[GroupSide], str]) -> tuple[TableCell, ...]:
+    means = list[TableCell]()
+    for side in (one.before, one.after):
+        means += _mean(side.predicted), number_cell(side.difference, difference(side))
     return (*_who(one), *means, text_cell(one.effect))
 
 
@@ -607,9 +578,9 @@ def _mean(share: float) -> TableCell:
     return number_cell(share, percent(share))
 
 
-def _difference(side: GroupSide) -> TableCell:
+def _difference(side: GroupSide) -> str:
     width = side.high - side.low
     if math.isnan(width):  # too few records for an interval
-        return number_cell(side.difference, format_points(side.difference, 1.0))
+        return format_points(side.difference, 1.0)
     low, size, high = (format_points(value, width) for value in (side.low, side.difference, side.high))
-    return number_cell(side.difference, f"{size} ({low} to {high})")
+    return f"{size} ({low} to {high})"

@@ -145,12 +145,8 @@ def auto(
     """
     columns = isinstance(sample, RowSample) and bool(sample.covariates)
     if candidates is None:  # simplest first
-        offered = [
-            Candidate(row, options)
-            for row in recalibrations().values()
-            for options in row.auto_options
-            if row.fit is not None and (columns or not row.needs_covariates)
-        ]
+        known = [row for row in recalibrations().values() if row.auto]
+        offered = [Candidate(row) for row in known if columns or not row.needs_covariates]
     elif isinstance(candidates, str) or not all(isinstance(name, str) for name in candidates):
         raise InvalidInputError("candidates", "must be names of methods", f"got {candidates!r}")
     else:

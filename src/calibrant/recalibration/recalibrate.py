@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from calibrant.errors import (
     warn_user,
 )
 from calibrant.files import parse_json
+from calibrant.fits.levels import Levels
 from calibrant.fits.softmax import Family
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -36,7 +37,7 @@ from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.maps.base import IdentityMap, PrevalenceMap
 from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
 from calibrant.recalibration.methods.table import find_method, recalibrations
-from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, call_fit, reporting
+from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, call_fit, reporting, step_of
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import (
     ClassRecords,
@@ -189,10 +190,15 @@ def recalibrate(
     if isinstance(y_prob, dict) and all(isinstance(column, NamedColumn) for column in y_prob.values()):
         names = list(y_prob)  # columns of a frame, one per class
         y_prob = np.column_stack([column.values for column in y_prob.values()])
-    extra, used = _Extra(**given.extra), recorded_seed(seed)
+    extra, used = given.extra, recorded_seed(seed)
     shape = () if y_prob is None else to_array(y_prob, "y_prob").shape
     if len(shape) == 2 and shape[1] > 2:
-        _refuse_options_of_two(prevalence, pos_label, replace(extra, groups=rules) if rules else extra)
+        of_two = {"prevalence": prevalence, "pos_label": pos_label, **extra}
+        for name, value in {**of_two, "groups": rules or extra["groups"]}.items():
+            if value is not None:
+                hint = "name the columns with classes=" if name == "pos_label" else ""
+                rule = "must be given for predictions of two classes alone"
+                raise InvalidInputError(name, rule, "got it with several classes", hint)
         several = class_records(
             y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing,
             columns=names,
@@ -246,7 +252,7 @@ def fit_sample(
         chosen=str(fitted.details.get("chosen", row.name)),
         options=MappingProxyType({**row.options, **options}),
         map=fitted.map if ratio is None else PrevalenceMap(ratio, fitted.map),
-        fit=_facts(sample, weights, seed),
+        fit=_facts(sample.n, sample.levels, weights, seed),
         notes=(*fitted.notes, *([PERFECT] if _split(sample) else [])),
         details=MappingProxyType({**fitted.details, **moved}),
         sample=sample,
@@ -254,48 +260,17 @@ def fit_sample(
     )
 
 
-def _refuse_options_of_two(prevalence: float | None, pos_label: Any, extra: _Extra) -> None:
-    given = {
-        "prevalence": prevalence,
-        "pos_label": pos_label,
-        "covariates": extra.covariates,
-        "groups": extra.groups,
-        "clusters": extra.clusters,
-    }
-    for name, value in given.items():
-        if value is not None:
-            hint = "name the columns with classes=" if name == "pos_label" else ""
-            rule = "must be given for predictions of two classes alone"
-            raise InvalidInputError(name, rule, "got it with several classes", hint)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Extra:
-    """Columns other than outcomes, predictions and weights, as given."""
-
-    covariates: Any
-    groups: Any
-    clusters: Any
-
-    @property
-    def given(self) -> bool:
-        return any(item is not None for item in (self.covariates, self.groups, self.clusters))
-
-
 def _sample(
-    y_true: Any,
-    y_prob: Any,
-    sample_weight: Any,
-    extra: _Extra,
-    frequency: bool,
-    missing: Missing,
+    y_true: Any, y_prob: Any, sample_weight: Any, extra: Mapping[str, Any], frequency: bool, missing: Missing,
     pos_label: Any,
-) -> tuple[Sample, int]:
+) -> tuple[Sample, int]:  # fmt: skip
+    """Return checked records, and how many rows were left out; `extra` are the columns besides."""
+    further = any(column is not None for column in extra.values())
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
         if missing not in ("error", "drop"):
             raise reject_name("missing", missing, ["error", "drop"])
-        if y_prob is not None or sample_weight is not None or extra.given:
+        if y_prob is not None or sample_weight is not None or further:
             rule = "must be passed alone"
             raise InvalidInputError("forecasts", rule, "got further columns")
         if pos_label is not None:
@@ -305,7 +280,7 @@ def _sample(
         return sample_of(forecasts, frequency=frequency), forecasts.dropped
     if y_prob is None:
         raise InvalidInputError("y_prob", "must be given with y_true", "got none")
-    if extra.given:
+    if further:
         checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
         return _rows(checked, extra, frequency, missing)
@@ -313,16 +288,18 @@ def _sample(
     return sample_of(forecasts, frequency=frequency), forecasts.dropped
 
 
-def _rows(checked: ValidRows, extra: _Extra, frequency: bool, missing: Missing) -> tuple[Sample, int]:
+def _rows(
+    checked: ValidRows, extra: Mapping[str, Any], frequency: bool, missing: Missing
+) -> tuple[Sample, int]:
     """Return single rows with their extra columns; a dropped row is dropped from all of them."""
-    for name in ("covariates", "groups", "clusters"):
-        check_aligned(getattr(extra, name), checked.labels, (name, "y_prob"))
+    for name, column in extra.items():
+        check_aligned(column, checked.labels, (name, "y_prob"))
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
-    columns, named = joined_columns(extra.covariates, extra.groups, checked.length)
+    columns, named = joined_columns(extra["covariates"], extra["groups"], checked.length)
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     kept, clusters = np.ones(len(rows), dtype=bool), None
-    if extra.clusters is not None:
-        clusters, gaps = cluster_labels(extra.clusters, checked.length)
+    if extra["clusters"] is not None:
+        clusters, gaps = cluster_labels(extra["clusters"], checked.length)
         if missing == "error":
             inside = np.zeros_like(gaps)
             inside[rows] = True
@@ -340,11 +317,10 @@ def _rows(checked: ValidRows, extra: _Extra, frequency: bool, missing: Missing) 
     return sample, checked.dropped + int(np.count_nonzero(~kept))
 
 
-def _facts(sample: Sample, weights: str, seed: int) -> FitFacts:
-    levels = sample.levels
+def _facts(n: int, levels: Levels, weights: str, seed: int) -> FitFacts:
     ends = (levels.values <= 0) | (levels.values >= 1)
     return FitFacts(
-        n=sample.n,
+        n=n,
         effective_n=levels.total,
         base_rate=levels.base_rate,
         low=float(levels.values[0]),
@@ -443,12 +419,14 @@ def fit_classes(
         if note != UNCHANGED:
             warn_user(note, RecalibrationWarning)
     plan = FAST if row.name == "temperature" else SLOW
+    right = (records.table.argmax(axis=1) == records.labels).astype(np.float64)
+    top = Levels(records.table.max(axis=1), right, records.weights)
     return Recalibration(
         method=row.name,
         chosen=str(fitted.details.get("chosen", row.name)),
         options=named,
         map=fitted.map,
-        fit=_class_facts(records, weights, seed),
+        fit=_facts(records.n, top.with_predictions(top.values), weights, seed),
         notes=fitted.notes,
         details=counted_out(fitted.details, records.dropped),
         assessor=Assessor(procedure, fitted.map, seed, plan, auto, records, records.n),
@@ -467,22 +445,6 @@ def _fit_method(
     return call_fit(method, method.fit_classes, records, options, seed, report)
 
 
-def _class_facts(records: ClassRecords, weights: str, seed: int) -> FitFacts:
-    top = records.table.max(axis=1)
-    right = records.table.argmax(axis=1) == records.labels
-    return FitFacts(
-        n=records.n,
-        effective_n=float(records.weights.sum()),
-        base_rate=float((records.weights * right).sum() / records.weights.sum()),  # never above 1
-        low=float(top.min()),
-        high=float(top.max()),
-        levels=len(np.unique(top)),
-        at_ends=float(records.weights[top >= 1].sum()),
-        weights=weights,
-        seed=seed,
-    )
-
-
 def choose_classes(records: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
     """Return the simplest of no change and the softmax maps within one standard error of the best.
 
@@ -492,8 +454,8 @@ def choose_classes(records: ClassRecords, seed: int, report: Report | None = Non
     weights = np.concatenate([part.weights for _, part in parts])
     losses = {"identity": np.concatenate([part.losses(part.table) for _, part in parts])}
     paths: dict[str, HeldOutPath] = {}
-    for done, name in enumerate(CANDIDATES):
-        paths[name] = held_out_path(parts, name, _step(report, done))
+    for name in CANDIDATES:
+        paths[name] = held_out_path(parts, name, step_of(report, len(paths), len(CANDIDATES) + 1))
         losses[name] = paths[name].losses
     means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
     best = losses[min(means, key=lambda name: means[name])]
@@ -511,10 +473,3 @@ def choose_classes(records: ClassRecords, seed: int, report: Report | None = Non
     note = (UNCHANGED,) if chosen == "identity" else ()
     details = {**fitted.details, "chosen": chosen, "losses": means}
     return Fitted(fitted.map, (*fitted.notes, *note), MappingProxyType(details))
-
-
-def _step(report: Report | None, done: int) -> Report | None:
-    """Return how one of the candidates reports its share of the whole."""
-    if report is None:
-        return None
-    return lambda share: report((done + share) / (len(CANDIDATES) + 1))

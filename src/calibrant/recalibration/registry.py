@@ -40,6 +40,11 @@ def reporting(progress: Progress | None) -> Iterator[Report | None]:
     report(1.0)
 
 
+def step_of(report: Report | None, done: int, steps: int) -> Report | None:
+    """Return how one of several steps reports its share of the whole."""
+    return None if report is None else lambda share: report((done + share) / steps)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
     """What a method returns: the map, notes for the user, and further details of the fit."""
@@ -73,17 +78,21 @@ class Method:
     keeps_ranks: bool = False  # different predictions stay different within the range seen
     guarantee: str = ""  # what holds in finite samples, whatever the data
     smallest_n: int = 1
-    exportable: bool = True  # to SQL; what reads covariates is not
-    repetition: bool = False  # a weight of frequency w equals w repetitions, exactly
+    repetition: bool = True  # a weight of frequency w equals w repetitions, exactly
     mean_kept: bool = False  # the mean of the fitted values is the base rate
     keeps_calibrated: bool = False  # returns the identity where each level's rate is its prediction
     symmetric: bool = True  # flipping predictions and outcomes flips the result
     row_order: bool = True  # bins with random halves aside, results do not depend on it
-    auto_options: tuple[Mapping[str, Any], ...] = ()  # the options under which auto considers it
+    auto: bool = False  # whether auto considers it
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where the last four hold
 
     def __repr__(self) -> str:
         return f"<Method {self.name}: {self.meaning}>"
+
+    @property
+    def exportable(self) -> bool:
+        """Whether the map can be written as SQL."""
+        return not self.needs_covariates
 
     @property
     def options(self) -> Mapping[str, Any]:

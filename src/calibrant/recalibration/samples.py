@@ -34,6 +34,7 @@ from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
+R = TypeVar("R", "RowSample", "ClassRecords")
 MOST_EXACT = 10**9  # records that can be dealt without replacement
 MOST_REPEATED = 2 * 10**6  # records that weights of frequency are written out to
 MOST_DEALT = 2**19  # records that are dealt to folds one by one; more are dealt by cells
@@ -123,17 +124,6 @@ class RowSample:
         order = rng.permutation(np.flatnonzero(sizes))
         last = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
         return self.where(np.isin(self.clusters, order[:last]))
-
-    def expanded(self) -> RowSample:
-        """Return a row for every record that weights of frequency count, where they are few enough.
-
-        A row that counts many records would go to one fold whole.
-        """
-        times = repetitions(self.weights)
-        if times is None:
-            return self
-        rows = self.where(np.repeat(np.arange(self.n), times))
-        return replace(rows, weights=np.ones(rows.n), weighted=False)
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         fold = self.fold_of(folds, seed, stratified)
@@ -293,7 +283,7 @@ class ForecastSample:
             values, outcomes, weights = values[order], outcomes[order], weights[order]
         counted = weights * (self.levels.total / weights.sum())
         rows = RowSample(values, outcomes, counted, binary=self.binary, weighted=f.record_weights is not None)
-        return rows.expanded() if self.frequency else rows
+        return expanded(rows) if self.frequency else rows
 
     @cached_property
     def _repetitions(self) -> Ints | None:
@@ -352,6 +342,19 @@ def repetitions(weights: Array) -> Ints | None:
     return np.rint(weights).astype(np.int64)
 
 
+def expanded(rows: R) -> R:
+    """Return a row for every record that weights of frequency count, where they are few enough.
+
+    A row that counts many records would go to one fold whole.
+    """
+    times = repetitions(rows.weights)
+    if times is None:
+        return rows
+    repeated = rows.where(np.repeat(np.arange(rows.n), times))
+    equal: dict[str, Any] = {"weighted": False} if isinstance(rows, RowSample) else {}
+    return replace(repeated, weights=np.ones(repeated.n), **equal)
+
+
 def rows_of(
     y: npt.NDArray[Any],
     p: Array,
@@ -380,7 +383,7 @@ def rows_of(
         binary=not bool(np.any((outcomes > 0) & (outcomes < 1))),
         weighted=w is not None and bool(np.any(w != w[0])),
     )
-    return rows.expanded() if frequency else rows
+    return expanded(rows) if frequency else rows
 
 
 def _codes(column: npt.NDArray[Any]) -> Ints:
@@ -414,13 +417,6 @@ class ClassRecords:
     def where(self, chosen: npt.NDArray[Any]) -> ClassRecords:
         table, labels, weights = (part[chosen] for part in (self.table, self.labels, self.weights))
         return replace(self, table=table, labels=labels, weights=weights)
-
-    def expanded(self) -> ClassRecords:
-        times = repetitions(self.weights)
-        if times is None:
-            return self
-        rows = self.where(np.repeat(np.arange(self.n), times))
-        return replace(rows, weights=np.ones(rows.n))
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[ClassRecords, ClassRecords]]:
         if self.n < folds:
@@ -489,7 +485,15 @@ def class_records(
     called = ClassColumns.of(y_prob, names.prediction)
     columns = list(columns) or columns_named(y_prob)
     table = np.asarray(called.numbers(y_prob), dtype=np.float64)
-    given, weights = _labels(y_true, len(table), names), _weights(sample_weight, len(table), names)
+    given, weights = to_array(y_true, names.outcome), np.ones(len(table))
+    if given.shape != (len(table),):
+        got = f"got shape {given.shape} for {pluralize(len(table), 'row')}"
+        raise InvalidInputError(names.outcome, "must be one class label per row", got)
+    if sample_weight is not None:
+        weights = np.asarray(numeric_vector(sample_weight, names.weight), dtype=np.float64)
+    if len(weights) != len(table):
+        got = f"got {len(weights):,} and {pluralize(len(table), 'row')}"
+        raise InvalidInputError(f"{names.weight} and {names.prediction}", "must have the same length", got)
     complete = _complete(table, given, weights, missing, names, called)
     called.check_rows(table, complete)
     known = class_names(classes, columns, given[complete].tolist(), table.shape[1], names.prediction)
@@ -501,27 +505,8 @@ def class_records(
     order = np.flatnonzero(kept)[np.lexsort((weights[kept], ranks[labels[kept]], *cells.T))]
     texts = _texts(columns or ([] if classes is None else known))
     records = ClassRecords(table[order], labels[order], weights[order], ranks, texts)
-    made = records.expanded() if frequency else replace(records, weights=effective(records.weights))
+    made = expanded(records) if frequency else replace(records, weights=effective(records.weights))
     return replace(made, dropped=int(np.count_nonzero(~complete)))
-
-
-def _labels(y_true: Any, rows: int, names: InputNames) -> npt.NDArray[Any]:
-    labels = to_array(y_true, names.outcome)
-    if labels.shape != (rows,):
-        got = f"got shape {labels.shape} for {pluralize(rows, 'row')}"
-        raise InvalidInputError(names.outcome, "must be one class label per row", got)
-    return labels
-
-
-def _weights(sample_weight: Any, rows: int, names: InputNames) -> Array:
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = numeric_vector(sample_weight, names.weight)
-    if len(weights) != rows:
-        got = f"got {len(weights):,} and {pluralize(rows, 'row')}"
-        subject = f"{names.weight} and {names.prediction}"
-        raise InvalidInputError(subject, "must have the same length", got)
-    return np.asarray(weights, dtype=np.float64)
 
 
 def _complete(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.fits.levels import Levels
@@ -22,19 +23,23 @@ from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Counted:
-    """Bins, what the guarantee rests on, and of how many records they are."""
+class RateBins:
+    """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf) of the prediction: rate and number of records of each.
 
-    bins: RateBins
-    basis: str
-    records: int
+    `basis` is what a guarantee rests on.
+    """
+
+    edges: Array
+    rates: Array
+    counts: Array
+    basis: str = ""
 
     def tolerance(self, alpha: float) -> float:
-        return hoeffding_tolerance(float(self.bins.counts.min()), len(self.bins.counts), alpha)
+        return hoeffding_tolerance(float(self.counts.min()), len(self.counts), alpha)
 
 
 ROUNDING = 1e-12  # of a sum of weights: two records that sum to less than 2 are still two
-_Binning = Callable[[int], _Counted]
+_Binning = Callable[[int], RateBins]
 
 
 def histogram(
@@ -54,19 +59,23 @@ def histogram(
         raise InvalidInputError("bins and tolerance", "must not both be given")
     counted = _binning(sample, seed)
     if tolerance is None:
-        chosen = counted(_wanted_bins(sample.n, bins))
+        wanted = _checked_bins(bins, sample.n)
+        if sample.n < 2 * wanted:
+            rule = f"needs {2 * wanted:,} records for {wanted} bins"
+            raise TooFewRecordsError("histogram", rule, f"got {sample.n:,}")
+        chosen = counted(wanted)
     else:
         chosen = _finest(sample, counted, open_share("tolerance", tolerance), alpha)
     lower, upper = _limits(sample, chosen, alpha)
     reached, guarantee = _guarantee(sample, chosen, alpha)
-    rates = chosen.bins.rates
+    rates = chosen.rates
     details = {"bins": len(rates), "confidence": confidence, "tolerance": reached, "guarantee": guarantee}
     missed = tolerance is not None and reached is None
     notes = (f"The tolerance that was asked for has no guarantee ({guarantee}).",) if missed else ()
-    return Fitted(StepMap(chosen.bins.edges, rates, lower, upper), notes, details)
+    return Fitted(StepMap(chosen.edges, rates, lower, upper), notes, details)
 
 
-def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -> _Counted:
+def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -> RateBins:
     """Return the most bins of which all are within the tolerance; only predictions are looked at for it."""
     n = sample.n
     known = _untied(sample) or bool(_void(sample))  # records strictly inside a bin: floor(n / B) - 1 at least
@@ -82,14 +91,6 @@ def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -
         rule = f"needs {needed:,} records for one bin within {tolerance:g}"
         raise TooFewRecordsError("histogram", rule, f"got {n:,}")
     return counted(most)
-
-
-def _wanted_bins(n: int, bins: int | None) -> int:
-    wanted = _checked_bins(bins, n)
-    if n < 2 * wanted:
-        rule = f"needs {2 * wanted:,} records for {wanted} bins"
-        raise TooFewRecordsError("histogram", rule, f"got {n:,}")
-    return wanted
 
 
 def _checked_bins(bins: int | None, n: float) -> int:
@@ -122,40 +123,39 @@ def _binning(sample: Sample, seed: int) -> _Binning:
     whole = not untied and (isinstance(sample, LevelSample) or n < 4)
     halves = cache(lambda: sample.cut(2, seed)[0])
 
-    def counted(bins: int) -> _Counted:
+    def counted(bins: int) -> RateBins:
         once = None if sample.weighted else untied_edges(levels, bins)
         if once is not None:
             basis = "records strictly inside bins cut at order statistics"
-            return _Counted(bin_rates(levels, once, without_edges=True), basis, n)
+            return bin_rates(levels, once, basis, without_edges=True)
         if bins == 1 or whole:
             edges = equal_mass_edges(levels, bins)
             basis = "all records of one bin" if len(edges) == 0 else "none: merged records made the edges too"
-            return _Counted(bin_rates(levels, edges, without_edges=False), basis, n)
+            return bin_rates(levels, edges, basis)
         basis = (
             "bins cut at a random half of the records, rates of the other half (tied or weighted predictions)"
         )
         one, other = halves()
         edges = equal_mass_edges(one.levels, bins)
-        return _Counted(bin_rates(other.levels, edges, without_edges=False), basis, other.n)
+        return bin_rates(other.levels, edges, basis)
 
     return counted
 
 
-def _limits(sample: Sample, counted: _Counted, alpha: float) -> tuple[Array | None, Array | None]:
+def _limits(sample: Sample, counted: RateBins, alpha: float) -> tuple[Array | None, Array | None]:
     """Return exact limits that hold for all bins at once, where records are 0/1 and weigh the same."""
     if _void(sample) or not sample.binary or counted.basis.startswith("none"):
         return None, None
-    counts = np.rint(counted.bins.counts)
-    ones = np.rint(counted.bins.rates * counts)
-    ones = np.where(counts > 0, ones, 0.0)
+    counts = np.rint(counted.counts)
+    ones = np.where(counts > 0, np.rint(counted.rates * counts), 0.0)
     return clopper_pearson(ones, counts, alpha / len(counts))
 
 
-def _guarantee(sample: Sample, counted: _Counted, alpha: float) -> tuple[float | None, str]:
+def _guarantee(sample: Sample, counted: RateBins, alpha: float) -> tuple[float | None, str]:
     void = _void(sample)
     if void or counted.basis.startswith("none"):
         return None, void or counted.basis
-    count, tolerance = len(counted.bins.counts), counted.tolerance(alpha)
+    count, tolerance = len(counted.counts), counted.tolerance(alpha)
     if tolerance == np.inf:
         return None, "none: a bin holds no record"
     text = f"with probability {1 - alpha:g} all {count} bins are within {tolerance:.4g} of their true rates"
@@ -174,28 +174,27 @@ def scaling_binning(
     levels = sample.levels
     fit = logistic(levels, "platt", shrink=shrink, clip=clip)
     scaled = Levels(levels.values, LogisticMap.of(fit).predict(levels.values), levels.weights)
-    binned = bin_rates(scaled, equal_mass_edges(levels, wanted), without_edges=False)
+    binned = bin_rates(scaled, equal_mass_edges(levels, wanted))
     details = {"bins": len(binned.rates), "clip": fit.clip}
     return Fitted(StepMap(binned.edges, binned.rates), logistic_notes(sample, fit), details)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RateBins:
-    """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf) of the prediction: rate and number of records of each."""
-
-    edges: Array
-    rates: Array
-    counts: Array
-
-
 def equal_mass_edges(levels: Levels, bins: int) -> Array:
     """Return the levels at which the weight reaches 1/bins, 2/bins, ...; fewer where levels are heavy."""
+    return _below_last(levels, np.unique(_shares_reached(levels, bins)[2]))
+
+
+def _shares_reached(levels: Levels, bins: int) -> tuple[Array, Array, npt.NDArray[np.intp]]:
+    """Return the cumulative weight, the targets 1/bins, 2/bins, ... of it, and the levels that reach them."""
     reached = np.cumsum(levels.weights)
     targets = np.arange(1, bins) * (reached[-1] / bins)
     at = np.searchsorted(reached, targets * (1.0 - 1e-12))
-    edges: Array = np.unique(levels.values[np.minimum(at, len(levels) - 1)])
-    inner: Array = edges[edges < levels.values[-1]]
-    return inner
+    return reached, targets, np.minimum(at, len(levels) - 1)
+
+
+def _below_last(levels: Levels, at: npt.NDArray[np.intp]) -> Array:
+    edges: Array = levels.values[at]
+    return np.asarray(edges[edges < levels.values[-1]])
 
 
 def untied_edges(levels: Levels, bins: int) -> Array | None:
@@ -205,22 +204,18 @@ def untied_edges(levels: Levels, bins: int) -> Array | None:
     """
     if bins == 1 and levels.weights.max() > 1.5:
         return None
-    reached = np.cumsum(levels.weights)
-    targets = np.arange(1, bins) * (reached[-1] / bins)
+    reached, targets, wanted = _shares_reached(levels, bins)
     once = np.flatnonzero(levels.weights < 1.5)  # numbers of records, but for rounding
-    wanted = np.minimum(np.searchsorted(reached, targets * (1.0 - 1e-12)), len(levels) - 1)
     at = np.searchsorted(once, wanted)
     if len(once) == 0 or at.max(initial=0) >= len(once):
         return None
     found = once[at]
     if np.any(reached[found] - targets > reached[-1] / bins / 4 + 1.0) or np.any(np.diff(found) <= 0):
         return None
-    edges: Array = levels.values[found]
-    inner: Array = edges[edges < levels.values[-1]]
-    return inner
+    return _below_last(levels, found)
 
 
-def bin_rates(levels: Levels, edges: Array, *, without_edges: bool) -> RateBins:
+def bin_rates(levels: Levels, edges: Array, basis: str = "", *, without_edges: bool = False) -> RateBins:
     """Return the rate of each bin, over all its levels or over those strictly between its edges.
 
     Given the edges, the records strictly inside a bin are independent draws from it; the record that made the
@@ -234,7 +229,7 @@ def bin_rates(levels: Levels, edges: Array, *, without_edges: bool) -> RateBins:
     ones = np.bincount(member, weights * levels.rates, len(edges) + 1)
     empty = counts <= 0
     rates = np.where(empty, levels.base_rate, ones / np.where(empty, 1.0, counts))
-    return RateBins(edges, np.clip(rates, 0.0, 1.0), counts.astype(np.float64))
+    return RateBins(edges, np.clip(rates, 0.0, 1.0), counts.astype(np.float64), basis)
 
 
 def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:

@@ -21,13 +21,11 @@ Ends = Literal["kt", "raw"]
 
 
 def isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted:
-    knots = isotonic_fits.isotonic(sample.levels, honest_ends=_honest(ends))
-    return Fitted(PiecewiseMap.of(knots.values, knots.rates))
+    return Fitted(PiecewiseMap.of(*isotonic_fits.isotonic(sample.levels, honest_ends=_honest(ends))))
 
 
 def centered_isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted:
-    knots = isotonic_fits.centered_isotonic(sample.levels, honest_ends=_honest(ends))
-    return Fitted(PiecewiseMap.of(knots.values, knots.rates))
+    return Fitted(PiecewiseMap.of(*isotonic_fits.centered_isotonic(sample.levels, honest_ends=_honest(ends))))
 
 
 def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends = "raw") -> Fitted:
@@ -35,17 +33,17 @@ def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends =
     if isinstance(slope, bool) or not isinstance(slope, (int, float)) or not 0 <= slope < float("inf"):
         raise InvalidInputError("slope", "must be a number from 0", f"got {slope!r}")
     knots = isotonic_fits.bounded_slope(sample.levels, slope=float(slope), honest_ends=_honest(ends))
-    return Fitted(PiecewiseMap.of(knots.values, knots.rates))
+    return Fitted(PiecewiseMap.of(*knots))
 
 
 def venn_abers(sample: Sample, *, seed: int, merge: Literal["log", "brier"] = "log") -> Fitted:
     """Find the isotonic values of a new record under either outcome."""
     if merge not in ("log", "brier"):
         raise reject_name("merge", str(merge), ["log", "brier"])
-    fit = isotonic_fits.venn_abers(sample.levels)
+    pairs = isotonic_fits.venn_abers(sample.levels)
     void = sample.weighted or not sample.binary
     reason = "The guarantee of Venn-Abers pairs is for 0/1 records of equal weight; these are not."
-    return Fitted(PairMap.of(fit.values, fit.if_zero, fit.if_one, merge), (reason,) if void else ())
+    return Fitted(PairMap.of(sample.levels.values, *pairs, merge), (reason,) if void else ())
 
 
 def _honest(ends: str) -> bool:
