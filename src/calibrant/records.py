@@ -123,6 +123,8 @@ class Records:
 
     def break_ties(self, columns: Sequence[npt.NDArray[Any]]) -> Records:
         """Break ties by weight, outcome and `columns`, which are given for the rows of the user."""
+        if np.all(self.prediction[1:] > self.prediction[:-1]):
+            return self
         weight = self.weight if self.weighted else None
         extra = [column[self.rows] for column in columns]
         order = ties_ordered(np.arange(len(self)), self.prediction, self.outcome, weight, extra)
