@@ -145,8 +145,12 @@ def _as_file(context: click.Context, name: str, selected: Any) -> str:
     if sys.stdin.isatty():
         raise UnreadableFileError("standard input", "must be a pipe or a file", "got a terminal")
     path = context.with_resource(scratch_folder()) / "stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except OSError as error:
+        rule, hint = f"must fit into {path.parent.parent}", "TMPDIR names another folder for temporary files"
+        raise UnreadableFileError("standard input", rule, error.strerror or str(error), hint) from None
     with path.open("rb") as file:
         start = file.read(4)
     ending = next((ending for mark, ending in STARTS.items() if start.startswith(mark)), ".csv")

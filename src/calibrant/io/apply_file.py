@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import io
 import re
@@ -20,7 +21,6 @@ import numpy as np
 from calibrant.errors import (
     InvalidInputError,
     UnreadableFileError,
-    UnwritableFileError,
     reject_name,
 )
 from calibrant.files import atomic_path, check_target, scratch_folder
@@ -332,7 +332,7 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
                 full = "No space left" in str(error)
                 reason = str(error).splitlines()[0].replace(str(request.part), "the new file")
                 reason = "No space left on device" if full else reason
-                raise UnwritableFileError("the output", "must be writable", reason) from None
+                raise OSError(errno.ENOSPC, reason) from None  # atomic_path names the file
             raise unreadable(request.files, error) from None
 
 
