@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, warn_user
+from calibrant.evaluation.evaluate import Evaluation, evaluate
 from calibrant.files import atomic_write, check_target
 from calibrant.forecasts import Forecasts
 from calibrant.inference.comparison import OutcomeComparison, compare_outcomes
@@ -17,7 +18,6 @@ from calibrant.logs.answer import Options
 from calibrant.logs.rows import LogRows, LogSummary, LogWarning
 from calibrant.records import Missing
 from calibrant.report.answers import Answers
-from calibrant.evaluation.evaluate import Evaluation, evaluate
 from calibrant.results import html_paragraphs
 
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibrant.errors import Hint
 from calibrant.logs.answer import NAN, Answer, LogFile, as_number, normalized, softmax
@@ -95,15 +95,16 @@ class LmEvalLog(LogFile):
             kept.confidence, kept.source = self._text(sample)
             kept.correct = self._logged(sample, self._text_metric(sample, where), where)
         elif len(requests) == 1:
-            self._continuation(kept, requests[0], where)
+            likelihood, greedy = self._likelihood(requests[0], where), str(requests[0].response[1])
+            if greedy not in ("True", "False"):
+                raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy}")
+            kept.confidence, kept.source = math.exp(min(0.0, likelihood)), "continuation"
+            kept.correct = float(greedy == "True")
         else:
             self._choices(kept, sample, requests, where)
         if self.options.field is not None:
-            kept.confidence, kept.source = (
-                self.logged_field([sample, doc], where),
-                f"field:{self.options.field}",
-            )
-            kept.probabilities = kept.label = None
+            kept.confidence = self.logged_field([sample, doc], where)
+            kept.source, kept.probabilities, kept.label = f"field:{self.options.field}", None, None
         return kept
 
     def _requests(self, sample: Mapping[str, Any], where: str) -> list[_Request]:
@@ -140,8 +141,7 @@ class LmEvalLog(LogFile):
             raise self.refused(where, metric, rule, "got another metric", Hint("{}", score="acc"))
         asked = [one for one in requests if one.context != ""] or requests
         mutual = len(asked) < len(requests)
-        likelihoods = [self._likelihood(one, where) for one in asked]
-        scores = self._scores(metric, asked, requests, likelihoods, where)
+        scores = self._scores(metric, asked, requests, where)
         probabilities = softmax(scores)
         chosen = max(range(len(scores)), key=scores.__getitem__)
         correct = self._logged(sample, metric, where) if metric in sample else NAN
@@ -168,14 +168,10 @@ class LmEvalLog(LogFile):
         kept.correct, kept.source, kept.probabilities = correct, OF_CHOICES[metric], probabilities
 
     def _scores(
-        self,
-        metric: str,
-        asked: list[_Request],
-        requests: list[_Request],
-        likelihoods: list[float],
-        where: str,
+        self, metric: str, asked: list[_Request], requests: list[_Request], where: str
     ) -> list[float]:
         """Return what the metric ranks the choices by."""
+        likelihoods = [self._likelihood(one, where) for one in asked]
         if metric == "acc":
             return likelihoods
         if metric == "acc_mutual_info":
@@ -189,13 +185,6 @@ class LmEvalLog(LogFile):
         texts = [self._choice_text(one) for one in asked]
         lengths = [len(text.encode()) if metric == "acc_bytes" else len(text) for text in texts]
         return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
-
-    def _continuation(self, kept: Answer, request: _Request, where: str) -> None:
-        likelihood, greedy = self._likelihood(request, where), request.response[1]
-        if str(greedy) not in ("True", "False"):
-            raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy!r}")
-        kept.confidence, kept.source = math.exp(min(0.0, likelihood)), "continuation"
-        kept.correct = float(str(greedy) == "True")
 
     def _likelihood(self, request: _Request, where: str) -> float:
         response = request.response
@@ -226,10 +215,7 @@ class LmEvalLog(LogFile):
         found = self.options.score or next((name for name in names if name in sample), None)
         if found is None or found not in sample:
             others = ", ".join(str(name) for name in sample if name not in REQUIRED and "hash" not in name)
-            rule, hint = (
-                "must be there to say whether the answer is right",
-                Hint("{} names the metric", score="NAME"),
-            )
+            rule, hint = "must say whether the answer is right", Hint("{} names the metric", score="NAME")
             raise self.refused(where, found or OF_TEXT[0], rule, f"got {others}", hint)
         return found
 
@@ -269,8 +255,7 @@ class LmEvalLog(LogFile):
         return None if None in found else {one for one in found if one is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     context: str
     continuation: Any
     response: Any

@@ -8,6 +8,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,11 @@ from calibrant.logs.lm_eval import LmEvalLog, is_sample
 from calibrant.results import frame_of
 
 TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}
-TEXTS = ("id", "epoch", "task", "topic", "model", "cluster", "confidence_from")
-COLUMNS = (*TEXTS[:5], "confidence", "correct", *TEXTS[5:], "label")
+NUMBERS = ("confidence", "correct", "label")
+COLUMNS = (
+    "id", "epoch", "task", "topic", "model", "confidence", "correct", "probabilities", "cluster",
+    "confidence_from", "label",
+)  # fmt: skip
 BACKENDS = ("pandas", "polars", "pyarrow")
 WITHOUT_CONFIDENCE = Hint(
     "{} finds it in the text, {} names a field that holds it, {} compares repeated answers",
@@ -170,7 +174,13 @@ def read(
     columns = rows.columns()
     for said in rows.summary.sentences()[1:]:
         warn_user(said, LogWarning)
-    return _frame(columns, backend)
+    if backend is not None:
+        return frame_of(columns, backend)
+    for library in BACKENDS:
+        with suppress(ImportError):
+            return frame_of(columns, library)
+    lists = ("probabilities",)
+    return {name: column if name in lists else np.asarray(column) for name, column in columns.items()}
 
 
 class LogRows:
@@ -204,35 +214,31 @@ class LogRows:
 
     def _samples(self, path: Path, options: Options) -> Iterator[tuple[LogFile, Answer]]:
         log = TOOLS[self.tool](path, options)
-        self._about(log)
+        for known, value in (
+            (self.summary.versions, log.version),
+            (self.summary.models, log.model),
+            (self.summary.tasks, log.task),
+        ):
+            if value and value not in known:
+                known.append(str(value))
         for sample in log.samples():
             self._count(sample)
             yield log, sample
         self.summary.notes.update(log.notes)
 
     def columns(self) -> dict[str, Any]:
-        kept: dict[str, list[Any]] = {name: [] for name in TEXTS}
-        confidence, correct, label = array("d"), array("d"), array("d")
-        probabilities: list[Any] = []
+        kept: dict[str, Any] = {name: array("d") if name in NUMBERS else [] for name in COLUMNS}
         shared: dict[Any, Any] = {}  # equal texts are kept once
         for log, sample in self:
             for name, value in self._cells(log, sample).items():
                 kept[name].append(shared.setdefault(value, value) if isinstance(value, str) else value)
-            confidence.append(sample.confidence)
-            correct.append(sample.correct)
-            label.append(math.nan if sample.label is None else sample.label)
-            found = sample.probabilities
-            probabilities.append(None if found is None else np.asarray(found))
         if len({isinstance(one, str) for one in kept["id"]}) > 1:  # numbers and texts: texts get quotes
             kept["id"] = [json.dumps(one) for one in kept["id"]]
-        return {
-            **{name: kept[name] for name in TEXTS[:5]},
-            "confidence": np.frombuffer(confidence),
-            "correct": _whole(correct),
-            "probabilities": probabilities,
-            **{name: kept[name] for name in TEXTS[5:]},
-            "label": _whole(label),
-        }
+        for name in NUMBERS:
+            numbers = np.frombuffer(kept[name])
+            whole = name != "confidence" and not np.isnan(numbers).any()
+            kept[name] = numbers.astype(np.int64) if whole else numbers
+        return kept
 
     def write_csv(self, path: Path) -> None:
         """Write the rows to a CSV file one by one, in constant memory; what is missing is empty.
@@ -242,34 +248,34 @@ class LogRows:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer, choices = csv.writer(file), -1
             for log, sample in self:
-                found = sample.probabilities or []
+                cells = self._cells(log, sample)
+                found = cells.pop("probabilities")
+                found = [] if found is None else found.tolist()
                 if choices < 0:
                     choices = len(found)
                     self.summary.choices = [f"p{k}" for k in range(choices)]
-                    writer.writerow([*COLUMNS, *self.summary.choices])
-                cells = self._cells(log, sample)
-                cells["confidence"] = "" if math.isnan(sample.confidence) else repr(sample.confidence)
-                cells["correct"] = "" if math.isnan(sample.correct) else int(sample.correct)
-                cells["label"] = sample.label
+                    writer.writerow([*cells, *self.summary.choices])
+                for name in NUMBERS:
+                    gap, whole = math.isnan(cells[name]), name != "confidence"
+                    cells[name] = "" if gap else int(cells[name]) if whole else repr(cells[name])
                 shares = map(repr, found) if len(found) == choices else [""] * choices
-                writer.writerow([*(cells[name] for name in COLUMNS), *shares])
+                writer.writerow([*cells.values(), *shares])
         if self.summary.missing_confidence == self.summary.samples:
             name, got = f"file {str(self.paths[0])!r}", f"got none in {self.summary.samples:,} answers"
             raise InvalidInputError(name, "must have a confidence", got, WITHOUT_CONFIDENCE)
 
     def _cells(self, log: LogFile, sample: Answer) -> dict[str, Any]:
-        cells = {
-            "id": sample.id,
-            "epoch": sample.epoch,
-            "task": log.task,
-            "topic": self._topic(sample.fields),
-            "model": log.model,
-            "cluster": self.cluster_of(log, sample),
-            "confidence_from": sample.source,
-        }
+        """Return the row of an answer, in the order of COLUMNS."""
+        found, label = sample.probabilities, sample.label
+        row = (
+            sample.id, sample.epoch, log.task, self._topic(sample.fields), log.model,
+            sample.confidence, sample.correct, None if found is None else np.asarray(found),
+            self.cluster_of(log, sample), sample.source, math.nan if label is None else label,
+        )  # fmt: skip
         return {
             name: value.encode(errors="replace").decode() if isinstance(value, str) else value
-            for name, value in cells.items()  # JSON may hold half a character, which UTF-8 cannot write
+            # JSON may hold half a character, which UTF-8 cannot write
+            for name, value in zip(COLUMNS, row, strict=True)
         }
 
     def _topic(self, about: Mapping[str, Any]) -> str | None:
@@ -289,15 +295,6 @@ class LogRows:
             where = f"question {sample.id!r}"
             raise log.refused(where, self.options.cluster, "must be there for every question", got)
         return f"{log.task}/{value}"
-
-    def _about(self, log: LogFile) -> None:
-        for known, value in (
-            (self.summary.versions, log.version),
-            (self.summary.models, log.model),
-            (self.summary.tasks, log.task),
-        ):
-            if value and value not in known:
-                known.append(str(value))
 
     def _count(self, sample: Answer) -> None:
         self.summary.samples += 1
@@ -359,21 +356,3 @@ def _first_keys(path: Path, start: bytes) -> list[str]:
         if len(keys) == FIRST_KEYS or is_header(keys) or is_sample(keys):
             break
     return keys
-
-
-def _whole(numbers: array[float]) -> Any:
-    found = np.frombuffer(numbers)
-    return found if np.isnan(found).any() else found.astype(np.int64)
-
-
-def _frame(columns: dict[str, Any], backend: str | None) -> Any:
-    if backend is not None:
-        return frame_of(columns, backend)
-    for library in BACKENDS:
-        try:
-            return frame_of(columns, library)
-        except ImportError:
-            continue
-    return {
-        name: column if name == "probabilities" else np.asarray(column) for name, column in columns.items()
-    }

@@ -130,9 +130,7 @@ def temperatures(
     if not found:
         raise InvalidInputError("log", "must have answers with a confidence and a grade", "got none")
     names, questions, logs, labels = zip(*found, strict=True)
-    table = np.full(
-        (len(logs), max(map(len, logs))), -np.inf
-    )  # some have fewer choices
+    table = np.full((len(logs), max(map(len, logs))), -np.inf)  # some have fewer choices
     for row, q in zip(table, logs, strict=True):
         row[: len(q)] = q
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}

@@ -40,6 +40,7 @@ from calibrant.sketch.cells import (
     reject_code,
 )
 from calibrant.sketch.labels import (
+    LISTS,
     Label,
     Reader,
     duration,
@@ -52,10 +53,8 @@ from calibrant.sketch.labels import (
 )
 
 V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
-NO_LISTS = "choose one element, or make it text"
 COUNT, LOW, HIGH = "calibrant_count", "calibrant_low", "calibrant_high"
-
-
+NO_LISTS = "choose one element, or make it text"
 MAX_GROUPS = 100_000  # of a sketch, unless the caller allows more: each takes a kilobyte and more
 
 
@@ -88,12 +87,6 @@ class Aggregated:
     table: CellTable
 
 
-def as_frame(data: Any, columns: Columns) -> Any:
-    """Return a mapping of arrays or an xarray Dataset as a frame, and any frame as it is."""
-    data = from_xarray(data, columns.wanted)
-    return _framed(data, columns) if isinstance(data, Mapping) else data
-
-
 def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
     readers: list[Reader] | None = None
     if type(frame).__name__ == "DuckDBPyRelation":
@@ -101,9 +94,13 @@ def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
     return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells, readers)
 
 
-def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
+def as_frame(data: Any, columns: Columns) -> Any:
+    """Return a mapping of arrays or an xarray Dataset as a frame, and any frame as it is."""
     import narwhals as nw
 
+    arrays = from_xarray(data, columns.wanted)
+    if not isinstance(arrays, Mapping):
+        return arrays
     outcome, prediction, *others = columns.wanted
     for name in columns.wanted:
         if name not in arrays:
@@ -235,7 +232,9 @@ def _opened(frame: Any, columns: Columns) -> Any:
         if name not in schema:
             raise reject_name("column", name, schema.names())
     for name in columns.by:
-        if schema[name].is_nested() or schema[name] == nw.Binary or _holds_lists(table, name, schema[name]):
+        objects = schema[name] == nw.Object and isinstance(table, nw.DataFrame)
+        lists = objects and any(isinstance(item, LISTS) for item in table[name].to_list())
+        if schema[name].is_nested() or schema[name] == nw.Binary or lists:
             rule, got = "must hold one value per row", f"got dtype {schema[name]}"
             raise InvalidInputError(f"column {name!r}", rule, got, NO_LISTS)
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
@@ -253,14 +252,6 @@ def _opened(frame: Any, columns: Columns) -> Any:
                 f"column {name!r}", "must be numeric", got, "cast it, or map the labels to 0 and 1"
             )
     return table
-
-
-def _holds_lists(table: Any, name: str, dtype: Any) -> bool:
-    import narwhals as nw
-
-    if dtype != nw.Object or not isinstance(table, nw.DataFrame):
-        return False
-    return any(isinstance(item, (list, tuple, dict, set, np.ndarray)) for item in table[name].to_list())
 
 
 def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
@@ -317,7 +308,8 @@ def from_rows(
     """Put what an engine returned into one table, rejects without sums, groups in a fixed order."""
     codes = np.asarray(rows[CODE], dtype=np.int64)
     counts = np.asarray(rows[COUNT], dtype=np.int64)
-    result = {name: _floats(rows[name]) for name in SUMS if name in rows}
+    # NaN is what an engine left empty: the sums of a reject cell
+    result = {name: np.array(rows[name], dtype=np.float64) for name in SUMS if name in rows}
     if not columns.weight:
         result |= {"w": counts.astype(np.float64), "ww": counts.astype(np.float64)}
         result["wwv(1-v)"] = result["wv(1-v)"]
@@ -327,16 +319,11 @@ def from_rows(
         raise InvalidInputError(
             f"column {columns.weight!r}", "must have finite sums of squares", hint="scale the weights"
         )
-    low, high = (np.where(good, _floats(rows[name]), 0.0) for name in (LOW, HIGH))
+    low, high = (np.where(good, np.array(rows[name], dtype=np.float64), 0.0) for name in (LOW, HIGH))
     raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
     labels, groups = numbered(raw, len(codes), readers or [plain_label] * len(raw))
     keys = groups * codes_in_a_group(cells) + codes
     return Aggregated(labels, merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
-
-
-def _floats(column: Any) -> npt.NDArray[np.float64]:
-    """Return floats, NaN for what an engine left empty (the sums of a reject cell)."""
-    return np.array(column, dtype=np.float64)
 
 
 def numbered(
@@ -390,20 +377,17 @@ def refuse(
     `inside` are the names of the columns in `frame`, where they are others than the user's; `first` finds
     the first row of a column that is bad in some way, where rows have an order.
     """
-    names = {"prediction": columns.prediction, "outcome": columns.outcome, "weight": columns.weight}
-    inner = inside or columns
-    inner_names = {"prediction": inner.prediction, "outcome": inner.outcome, "weight": inner.weight}
     for reason, count in rejects.items():
         if reason == WEIGHTLESS or (missing if "missing" in reason else invalid) == "drop":
             continue
         role, word = reason.split()[0], next(word for word in RULES if word in reason)
-        name, rows = names[role], pluralize(count, "row")
+        name, rows = getattr(columns, role), pluralize(count, "row")
         hint: str
         bad = first(str(name), word) if first else None
         if word == "missing":
             found, hint = "got no value" if bad else f"got {rows} without a value", DROP_MISSING
         else:
-            low, high = _range(frame, str(inner_names[role]))
+            low, high = _range(frame, getattr(inside or columns, role))
             found = f"got {bad.text}" if bad else f"got values from {low:g} to {high:g} ({rows})"
             hint = range_hint(low, high)
         if word == "negative":
@@ -419,10 +403,5 @@ def _range(frame: Any, name: str) -> tuple[float, float]:
     column = nw.col(name).cast(nw.Float64())
     table: Any = nw.from_native(frame).select(nw.col(name).cast(nw.Float64()))
     table = table.filter(~column.is_nan()).select(column.min().alias("low"), column.max().alias("high"))
-    if isinstance(table, nw.LazyFrame):
-        native = table.to_native()
-        if hasattr(native, "fetchnumpy"):
-            row = native.fetchnumpy()
-            return float(row["low"][0]), float(row["high"][0])
-        table = collect(table)
-    return float(table["low"][0]), float(table["high"][0])
+    row = collected(table)
+    return float(row["low"][0]), float(row["high"][0])

@@ -26,6 +26,7 @@ Label = tuple[Any, ...]
 Reader = Callable[[Any], Any]
 EPOCH = datetime.datetime(1970, 1, 1)
 SECOND = 10**9  # nanoseconds
+LISTS = (list, tuple, dict, set, np.ndarray)  # more than one value
 
 
 def plain_label(item: Any) -> Any:
@@ -45,12 +46,12 @@ def plain_label(item: Any) -> Any:
     if isinstance(item, (str, bool, int)):
         return item
     if isinstance(item, float):
-        return None if math.isnan(item) else int_if_whole(item)
+        return None if math.isnan(item) else int(item) if item.is_integer() else item
     if isinstance(item, Decimal):
         return exact_number(item)
     if isinstance(item, (datetime.date, datetime.time, datetime.timedelta)):
         return _time_label(item)
-    if isinstance(item, (list, tuple, dict, set, np.ndarray, bytes)):
+    if isinstance(item, (*LISTS, bytes)):
         rule, got = "must hold one value per row", f"got {type(item).__name__}"
         raise InvalidInputError("column of groups", rule, got, "choose one element, or make it text")
     return str(item)
@@ -61,10 +62,6 @@ def _nanoseconds(item: Any, kind: str) -> int:
     fine = np.datetime_data(item.dtype)[0] in ("ns", "ps", "fs", "as")
     ticks = int(item.astype(f"{kind}[{'ns' if fine else 'us'}]").astype(np.int64))
     return ticks if fine else ticks * 1000
-
-
-def int_if_whole(value: float) -> int | float:
-    return int(value) if value.is_integer() else value
 
 
 def exact_number(value: Decimal) -> int | float | str | None:
@@ -131,7 +128,7 @@ def cell_label(text: str) -> Any:
     if re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.0)?", text):
         return int(text.removesuffix(".0"))
     if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) and repr(float(text)) == text:
-        return int_if_whole(float(text))
+        return plain_label(float(text))
     if re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?", text):
         return date_if_midnight(time_text(text))
     return text
@@ -171,19 +168,16 @@ def label_reader(kind: str) -> Reader:
     return plain_label
 
 
+FAMILIES = {  # by how SQL types begin; labels of one family may be appended to each other
+    "TEXT": "TEXT", "JSON": "JSON", "VARCHAR": "VARCHAR", "BOOLEAN": "BOOLEAN", "INTERVAL": "INTERVAL",
+    "TIMESTAMP WITH TIME ZONE": "instant", "DATE": "moment", "TIMESTAMP": "moment", "TIME": "time",
+    "DECIMAL": "exact", "HUGEINT": "exact", "UHUGEINT": "exact", "ENUM": "VARCHAR", "UUID": "VARCHAR",
+}  # fmt: skip
+
+
 def label_family(kind: str) -> str:
     """Return a name that is the same for SQL types whose labels may be appended to each other."""
-    if kind in ("TEXT", "JSON", "VARCHAR", "BOOLEAN", "INTERVAL"):
-        return kind
-    if kind == "TIMESTAMP WITH TIME ZONE":
-        return "instant"
-    families = {"DATE": "moment", "TIMESTAMP": "moment", "TIME": "time", "DECIMAL": "exact"}
-    for start, family in families.items():
-        if kind.startswith(start):
-            return family
-    if kind.startswith(("ENUM", "UUID")):
-        return "VARCHAR"
-    return "exact" if kind.endswith("HUGEINT") else "number"
+    return next((family for start, family in FAMILIES.items() if kind.startswith(start)), "number")
 
 
 def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:

@@ -20,7 +20,7 @@ from calibrant.errors import MissingDependencyError, UnreadableFileError
 from calibrant.files import atomic_path
 from calibrant.io.session import connect, identifier, literal, plain_names
 from calibrant.sketch.aggregate import Aggregated
-from calibrant.sketch.cells import SUMS, CellTable, Whole, cell_codes, check_cells, codes_in_a_group
+from calibrant.sketch.cells import SUMS, CellTable, cell_codes, check_cells, codes_in_a_group
 
 SLACK = 1e-6  # relative: sums are taken in any order
 
@@ -39,13 +39,6 @@ def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> No
             raise not_a_sketch(f"got the label {label!r}")
     if len(set(labels)) != len(labels) or (not by and labels != ((),)):
         raise not_a_sketch("got labels twice")
-
-
-def check_places(group: Whole, cell: Whole, groups: int, cells: int) -> None:
-    if len(group) != len(cell) or np.any((group < 0) | (group >= groups)):
-        raise not_a_sketch("got a group that does not exist")
-    if np.any((cell < 0) | (cell >= codes_in_a_group(cells))):
-        raise not_a_sketch("got a cell that does not exist")
 
 
 def check_table(table: CellTable, cells: int) -> None:
@@ -75,7 +68,7 @@ def _check_ranges(table: CellTable, cells: int) -> None:
 
 def _check_sums(table: CellTable) -> None:
     """Hold each sum against the bounds that the others give it."""
-    w, ww, wv, wy, wyv, spread, null, mixed = (table.sums[place] for place in range(len(SUMS)))
+    w, ww, wv, wy, wyv, spread, null, mixed = table.sums
     more, n = 1 + SLACK, table.counts.astype(np.float64)
     tiny, root = 1e-300, 1e-150
     rules = (
@@ -97,6 +90,7 @@ def _check_sums(table: CellTable) -> None:
 VERSION = 2
 READABLE = (1, 2)  # version 1 had no checksum
 MOST_BYTES = 2**31  # of a sketch after unpacking
+TOO_LARGE = f"got more than {MOST_BYTES:,} bytes after unpacking"
 DAMAGED = (
     ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError,
     RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, SyntaxError,
@@ -119,10 +113,15 @@ class Stored:
 
 def save_sketch(sketch: Stored, path: Path) -> None:
     with atomic_path(path) as part:
-        if path.suffix == ".parquet":
-            _write_parquet(sketch, part)
-        else:
+        if path.suffix != ".parquet":
             part.write_bytes(to_bytes(sketch))
+            return
+        columns = _columns(sketch)
+        keys = f"KV_METADATA {{{HEADER}: {literal(_header(sketch, columns))}}}"
+        options = f"FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, {keys}"
+        with connect([part]) as connection:
+            connection.register("cells", columns)
+            connection.execute(f"COPY (SELECT * FROM cells) TO {literal(str(part))} ({options})")
 
 
 def load(path: Path) -> Stored:
@@ -157,7 +156,7 @@ def from_bytes(data: bytes) -> Stored:
             entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
             unpacked = sum(entry.file_size for entry in stored.infolist())
             if unpacked > MOST_BYTES:
-                raise _too_large()
+                raise not_a_sketch(TOO_LARGE)
             about = _parsed_header(_array(stored, entries.pop(HEADER)).tobytes().decode())
             columns = {name: _array(stored, entry) for name, entry in entries.items()}
         _check_size(about, list(columns), max(map(len, columns.values())), unpacked)
@@ -203,17 +202,6 @@ def from_arrow(table: Any) -> Stored:
     _check_size(about, table.column_names, table.num_rows, 0)
     _check_checksum(about, sorted(columns.items()))
     return _rebuilt(about, columns)
-
-
-def _write_parquet(sketch: Stored, path: Path) -> None:
-    with connect([path]) as connection:
-        columns = _columns(sketch)
-        connection.register("cells", columns)
-        header = _header(sketch, columns).replace("'", "''")
-        options = (
-            f"FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA {{{HEADER}: '{header}'}}"
-        )
-        connection.execute(f"COPY (SELECT * FROM cells) TO {literal(str(path))} ({options})")
 
 
 def _read_parquet(path: Path) -> Stored:
@@ -334,7 +322,7 @@ def _check_size(about: Mapping[str, Any], names: Sequence[str], rows: int, unpac
     if rows > len(about["labels"]) * codes_in_a_group(about["cells"]):
         raise not_a_sketch("got more rows than its groups have cells")
     if max(unpacked, rows * len(names) * 8) > MOST_BYTES:
-        raise _too_large()
+        raise not_a_sketch(TOO_LARGE)
 
 
 def _check_checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> None:
@@ -348,10 +336,6 @@ def _check_checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.N
         raise not_a_sketch("got a checksum that does not fit: the file is damaged")
 
 
-def _too_large() -> UnreadableFileError:
-    return not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
-
-
 def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
     cells, labels = int(about["cells"]), tuple(tuple(label) for label in about["labels"])
     try:
@@ -360,7 +344,10 @@ def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) 
         sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
     except DAMAGED:
         raise not_a_sketch("got damaged columns") from None
-    check_places(group, cell, len(labels), cells)
+    if len(group) != len(cell) or np.any((group < 0) | (group >= len(labels))):
+        raise not_a_sketch("got a group that does not exist")
+    if np.any((cell < 0) | (cell >= codes_in_a_group(cells))):
+        raise not_a_sketch("got a cell that does not exist")
     table = CellTable(group * codes_in_a_group(cells) + cell, count, sums, low, high)
     check_table(table, cells)
     return Stored(cells, tuple(about["by"]), Aggregated(labels, table), tuple(about.get("parts", ())))
