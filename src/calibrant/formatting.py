@@ -17,13 +17,15 @@ def format_mean(value: float) -> str:
 
 
 def format_value(value: float | None, digits: int = 3) -> str:
-    """Write a value in a few significant digits, without an exponent unless it is tiny or huge."""
+    """Write a value in a few significant digits, without an exponent unless it is huge."""
     if value is None or math.isnan(value):
         return "–"
     value = without_noise(value)
     if value == 0:
         return "0"
-    if abs(value) >= 1e9 or abs(value) < 1e-7:
+    if abs(value) < 1e-7:
+        return "<0.0000001" if value > 0 else ">-0.0000001"
+    if abs(value) >= 1e15:
         return f"{value:.{digits - 1}e}"
     return f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
@@ -42,7 +44,7 @@ def format_near_limit(value: float, limit: float, digits: int = 3) -> str:
     """Write a value in as many digits as show on which side of the limit it is."""
     for many in range(digits, 16):
         text = format_value(value, many)
-        if (float(text) > limit) == (value > limit):
+        if text[0] in "<>" or (float(text.replace(",", "")) > limit) == (value > limit):
             return text
     return repr(value)
 
@@ -51,26 +53,15 @@ def format_limit(limit: float) -> str:
     return f"{limit:.12g}"
 
 
-def pvalue_text(pvalue: float | None, log_pvalue: float | None = None, floor: bool = False) -> str:
-    """Write a p-value, one too small for a float from its logarithm.
-
-    `floor` says that no simulated value reached the observed one: the p-value is this or less.
-    """
-    if floor:
-        return f"≤ {pvalue_text(pvalue, log_pvalue)}"
+def pvalue_text(pvalue: float | None, floor: bool = False) -> str:
+    """Write a p-value as a decimal; `floor` says that no simulated value reached the observed one."""
     if pvalue is None or math.isnan(pvalue):
         return "–"
-    if pvalue >= 0.1:
-        return f"{pvalue:.2f}"
-    if pvalue >= 0.001:
-        return f"{pvalue:.3f}" if pvalue < 0.01 or round(pvalue, 2) != pvalue else f"{pvalue:.2f}"
-    if pvalue > 1e-300:
-        return f"{pvalue:.0e}"
-    if log_pvalue is None or not math.isfinite(log_pvalue):
-        return "below 1e-300"
-    exponent = math.floor(log_pvalue / math.log(10))
-    digit = round(math.exp(log_pvalue - exponent * math.log(10)))
-    return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"
+    if pvalue < 0.001:
+        return "< 0.001"
+    short = pvalue >= 0.1 or round(pvalue, 2) == pvalue
+    text = f"{pvalue:.2f}" if short else f"{pvalue:.3f}"
+    return f"≤ {text}" if floor else text
 
 
 def format_pvalue(pvalue: float | None, bound: bool = False) -> str:
@@ -89,24 +80,22 @@ def at_floor(pvalue: float | None, draws: int) -> bool:
     return pvalue is not None and draws > 0 and pvalue * (draws + 1) < 1.5
 
 
-def pvalue_phrase(
-    pvalue: float | None, draws: int = 0, *, log_pvalue: float | None = None, bound: bool | None = None
-) -> str:
+def pvalue_phrase(pvalue: float | None, draws: int = 0, *, bound: bool | None = None) -> str:
     """Write a p-value for a sentence; where no draw reached it, as a bound with the number of draws.
 
     `bound` is given where the p-value is not one of `draws` itself, such as one that was adjusted.
     """
-    shown = pvalue_text(pvalue, log_pvalue)
-    if at_floor(pvalue, draws) if bound is None else bound:
-        return f"p ≤ {shown} with {pluralize(draws, 'draw')}"
-    return f"p {shown}" if shown.startswith("below") else f"p = {shown}"
+    shown = pvalue_text(pvalue, at_floor(pvalue, draws) if bound is None else bound)
+    if shown[0] == "≤":
+        return f"p {shown} with {pluralize(draws, 'draw')}"
+    return f"p {shown}" if shown[0] == "<" else f"p = {shown}"
 
 
 def percent(share: float) -> str:
     """Write a share as a percentage, with more digits where it is small."""
     share = without_noise(share)
-    if 0 < share < 1e-5:
-        return f"{100 * share:.1e}%"
+    if 0 < share < 1e-6:
+        return "<0.0001%"
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
     return f"{100 * share:.{digits}f}%"
 

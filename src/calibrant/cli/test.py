@@ -76,7 +76,7 @@ def test(
         facts |= facts.pop("details", {})
         facts.pop("sentence", None)  # said above
         if name == "test":
-            facts["pvalue"] = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
+            facts["pvalue"] = pvalue_text(tested.pvalue, tested.pvalue_is_bound)
         lines = [[key, _shown(key, value)] for key, value in facts.items() if value not in (None, [])]
         show_table([name, ""], lines)
         print_result()

@@ -33,7 +33,6 @@ from calibrant.evaluation.tables import (
 from calibrant.evaluation.verdict import Verdict, verdict
 from calibrant.files import atomic_write, check_target
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
 from calibrant.inputs import confidence_or_none
@@ -235,9 +234,6 @@ def evaluate(
     >>> sorted(group.rule for group in found.audit.groups)
     ['everyone', 'team = a', 'team = b']
     """
-    if isinstance(y_prob, Mapping) and outcome is None:
-        rule, hint = "must be one column of predictions", "compare(y_true, predictions) takes several models"
-        raise InvalidInputError("y_prob", rule, f"got {pluralize(len(y_prob), 'column')}", hint)
     sketch, asked = None, groups
     if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
         sketch, y_true, groups = y_true, y_true.forecasts(), None

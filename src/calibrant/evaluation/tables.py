@@ -151,8 +151,11 @@ def _table(rows: Sequence[ResultRow], confidence: float, *, short: bool, by_chan
 
 
 def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]:
-    value, low, high, chance = (_scaled(row, item) for item in (row.value, row.low, row.high, row.chance))
-    star = ""
+    squared, star = row.about.name in SQUARED, ""
+    value, low, high, chance = (
+        math.sqrt(max(item, 0.0)) if squared and item is not None else item
+        for item in (row.value, row.low, row.high, row.chance)
+    )
     if row.inner is not None and row.inner.low is not None:
         value, low, high, star = row.inner.value, row.inner.low, row.inner.high, " *"
     interval = "" if low is None or high is None else f"{limits_text(low, high)}{star}"
@@ -161,8 +164,10 @@ def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]
     pvalue = format_pvalue(row.pvalue, row.pvalue_is_bound) if tested else ""
     return (
         text_cell(FIRST[row.about.name] if short else _name(row)),
-        number_cell(value, _written(value)),
-        *((number_cell(chance, _written(chance)),) if by_chance else ()),
+        *(
+            number_cell(item, "" if item is None else format_value(item))
+            for item in ((value, chance) if by_chance else (value,))
+        ),
         number_cell(low, interval),
         TableCell(pvalue, sort_key(row.log_pvalue), number=True),
     )
@@ -170,15 +175,6 @@ def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]
 
 def _name(row: ResultRow) -> str:
     return f"root of {row.about.name}" if row.about.name in SQUARED else row.about.name
-
-
-def _scaled(row: ResultRow, value: float | None) -> float | None:
-    return value if value is None or row.about.name not in SQUARED else math.sqrt(max(value, 0.0))
-
-
-def _written(value: float | None) -> str:
-    text = "" if value is None else format_value(value)
-    return "<0.0000001" if "e-" in text else text
 
 
 def measure_values(rows: Sequence[ResultRow]) -> list[dict[str, Any]]:

@@ -243,10 +243,12 @@ def disagreement_note(found: Verdict, rows: Sequence[ResultRow]) -> str:
     pvalues = [row.pvalue for row in rows if row.pvalue is not None]
     if found.pvalue is None or not pvalues or found.status == "groups":
         return ""
-    rejected, shown = found.pvalue <= found.alpha, pvalue_text(found.pvalue, floor=found.pvalue_is_bound)
+    rejected = found.pvalue <= found.alpha
     if rejected == any(pvalue <= found.alpha for pvalue in pvalues):
         return ""
     if rejected:
-        return f"No single row is unusual; the omnibus test of level, slope and shape is (p = {shown})."
+        shown = pvalue_text(found.pvalue, found.pvalue_is_bound)
+        sign = "" if shown[0] in "<≤" else "= "
+        return f"No single row is unusual; the omnibus test of level, slope and shape is (p {sign}{shown})."
     chance = "A single row can be unusual by chance"
-    return f"{chance}; the omnibus test, chosen in advance, is not (p = {shown})."
+    return f"{chance}; the omnibus test, chosen in advance, is not (p = {pvalue_text(found.pvalue)})."

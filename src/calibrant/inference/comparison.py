@@ -354,7 +354,7 @@ class OutcomeComparison(Result):
         best, other = self.better(name, pair)
         shown = [_shown(name, max(0.0, self.scores[name][model])) for model in (best, other)]
         low, high = sorted((abs(pair.lower), abs(pair.upper)))
-        sure = "p < 0.001" if pair.adjusted < 0.001 else f"p = {pvalue_text(pair.adjusted)}"
+        sure = pvalue_phrase(pair.adjusted)
         verb = {
             "accuracy": "is right more often than",
             "calibration": "is better calibrated than",
@@ -373,9 +373,7 @@ class OutcomeComparison(Result):
                 numbers = [self.scores[name][pair.first], self.scores[name][pair.second]]
                 numbers += [pair.difference, pair.lower, pair.upper]
                 cells = [number_cell(x, _shown(name, x)) for x in numbers]
-                p = number_cell(
-                    pair.adjusted, "<0.001" if pair.adjusted < 0.001 else pvalue_text(pair.adjusted)
-                )
+                p = number_cell(pair.adjusted, pvalue_text(pair.adjusted))
                 lines.append(
                     (text_cell(WORDS[name]), text_cell(pair.first), text_cell(pair.second), *cells, p)
                 )

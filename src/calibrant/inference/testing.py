@@ -106,7 +106,7 @@ class TestResult(Result):
     def written_pvalue(self) -> str:
         """The p-value for people: "p = 0.03, approximate"; "p ≤ 0.005 with 199 draws" if none came so far."""
         roughly = ", approximate" if self.approximate else ""
-        return pvalue_phrase(self.pvalue, self.draws, log_pvalue=self.log_pvalue) + roughly
+        return pvalue_phrase(self.pvalue, self.draws) + roughly
 
     def could_flip(self, level: float = LEVEL) -> bool:
         """Return whether other draws could put the p-value on the other side of the level."""

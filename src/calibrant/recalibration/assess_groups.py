@@ -71,7 +71,8 @@ class GroupSide:
 
     @property
     def written_pvalue(self) -> str:
-        return f"p {'≤' if self.pvalue_is_bound else '='} {pvalue_text(self.pvalue)}"
+        shown = pvalue_text(self.pvalue, self.pvalue_is_bound)
+        return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
 
     @property
     def in_words(self) -> str:
