@@ -13,7 +13,7 @@ from cli.typed import calibrant
 
 import calibrant as cb
 from calibrant import Sketch, brier_score, recalibrate
-from calibrant.errors import InvalidInputError, SwappedArgumentsWarning
+from calibrant.errors import InvalidInputError, Place, SwappedArgumentsWarning, sentence
 from calibrant.io.read import read_columns
 
 
@@ -119,3 +119,26 @@ def test_odd_options_are_not_called_a_defect(words, tmp_path):
     ended = calibrant(*words, cwd=tmp_path)
     assert ended.returncode == 2
     assert "defect" not in ended.stderr
+
+
+@pytest.mark.parametrize("measured", [cb.brier_score, cb.evaluate, cb.calibration_test, cb.recalibrate])
+def test_several_models_are_pointed_to_compare(measured):
+    frame = {"y": [0, 1] * 20, "a": [0.2, 0.7] * 20, "b": [0.3, 0.6] * 20}
+    with pytest.raises(InvalidInputError, match=r"must be one column .*got 2 columns. Hint: compare\("):
+        measured(frame["y"], {"a": frame["a"], "b": frame["b"]})
+
+
+def test_several_columns_of_a_frame_are_pointed_to_compare():
+    frame = {"y": [0, 1] * 20, "a": [0.2, 0.7] * 20, "b": [0.3, 0.6] * 20}
+    with pytest.raises(InvalidInputError, match=r"got 2 columns. Hint: compare\("):
+        cb.evaluate(frame, outcome="y", prediction=["a", "b"])
+
+
+@pytest.mark.parametrize("place", [None, Place(3, 2)])
+@pytest.mark.parametrize("got", ["", "got 1.", "got 'a.'", "got an ending with dots...", "got 1"])
+@pytest.mark.parametrize("hint", ["", "pass one.", "pass one"])
+def test_a_sentence_ends_with_one_full_stop(got, hint, place):
+    text = sentence("x", "must be text", got, hint, place)
+    assert ".." not in text.replace("dots...", "")
+    assert text.endswith(".")
+    assert text.count("Hint: ") == bool(hint)

@@ -80,10 +80,16 @@ class Message(str):
 def sentence(subject: str, rule: str, got: str = "", hint: str = "", place: Place | None = None) -> Message:
     """Put one error message together: ``subject rule; got. Hint: hint``; the place follows what was got."""
     found = got if place is None else f"{got} {place}".lstrip()
-    text = f"{subject} {rule}" + (f"; {found}." if found else ".") + (f" Hint: {hint}." if hint else "")
-    made = Message(text)
+    made = Message(_ended(f"{subject} {rule}; {found}" if found else f"{subject} {rule}"))
+    if hint:
+        made = Message(f"{made} Hint: {_ended(hint)}")
     made.subject, made.rule, made.got, made.hint, made.place = subject, rule, got, hint, place
     return made
+
+
+def _ended(text: str) -> str:
+    """End a sentence with one full stop; what was found, such as a name, may have its own."""
+    return text if text.endswith(".") else f"{text}."
 
 
 class CalibrantError(ValueError):

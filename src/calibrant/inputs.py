@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -206,6 +206,9 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
     Columns follow the sorted order of the labels, as in scikit-learn; without `pos_label` the second
     counts.
     """
+    if isinstance(data, Mapping):
+        hint = "compare(y_true, predictions) takes several models"
+        raise InvalidInputError(name, "must be one column of predictions", f"got {len(data)} columns", hint)
     array = to_array(data, name)
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
         return numeric_vector(array, name)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cli.typed import calibrant
 
 from calibrant import Sketch, recalibrate
 from calibrant.cli.config import COMMANDS
@@ -25,6 +26,7 @@ Y, P, Q, G = (f"{letter}{EVIL}" for letter in "ypqg")
 ROWS, OUT = f"rows{EVIL}.parquet", f"out{EVIL}"
 COLUMNS = ["-y", Y, "-p", P]
 LINES = {
+    "abstain": [[ROWS, *COLUMNS, "--risk", "0.9", "--draws", "19", "--chart", f"risk={OUT}.svg"]],
     "apply": [["map.json", ROWS, "-p", P, "--as", f"new{EVIL}", "-o", f"{OUT}.csv"]],
     "audit": [
         [ROWS, *COLUMNS, "--groups", f'"{G}"', "--draws", "19", "--top", "5"],
@@ -38,6 +40,10 @@ LINES = {
     "classes": [[ROWS, "-y", G, "-p", P, "-p", Q, "--labels", f'"u{EVIL}","v{EVIL}"']],
     "compare": [[ROWS, "-y", Y, "-p", P, "-p", Q, "--draws", "19"]],
     "demo": [["--rows", "300", "--html", f"{OUT}.html", "--csv", f"{OUT}.csv"]],
+    "distributions": [
+        [ROWS, "-y", Q, "--members", f'"{P}","{Q}"', "--groups", f'"{G}"', "--draws", "19"],
+        [ROWS, "-y", Q, "--quantiles", f'"{P}=0.5"', "--draws", "19", "--html", f"{OUT}.html"],
+    ],
     "distinguish": [[ROWS, *COLUMNS, "--covariates", f'"{G}"']],
     "evaluate": [
         [ROWS, *COLUMNS, "--groups", f'"{G}"', "--html", f"{OUT}.html"],
@@ -61,12 +67,8 @@ LINES = {
     "stream": [[ROWS, *COLUMNS, "--by", G, "-o", f"{OUT}.csv", "--keep", f'"{G}"']],
     "test": [[ROWS, *COLUMNS, "--draws", "19"]],
     "truthful": [[ROWS, "-p", P, "--measure", "brier"]],
+    "verify": [["report.json", ROWS], ["report.json", ROWS, "-y", Q], [f"none{EVIL}.json", ROWS]],
     f"none{EVIL}": [[]],
-}
-WITHOUT_NAMES = {
-    "abstain": "prints through the same functions as evaluate",
-    "distributions": "prints through the same functions as evaluate",
-    "verify": "prints through the same functions as check",
 }
 OWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # colors, and the cursor of a progress bar
 
@@ -88,6 +90,8 @@ def folder(tmp_path_factory):
     for name, more in (("by", 0.0), ("two", 0.01)):
         frame = {**columns, "p": [p + more for p in columns["p"]]}
         Sketch.from_frame(frame, outcome="y", prediction="p", by="g").save(here / f"{name}.sketch")
+    how = ("--groups", f'"{G}"', "--draws", "19", "--json", "-o", "report.json")
+    assert calibrant("evaluate", ROWS, *COLUMNS, *how, cwd=here).returncode == 0
     return here
 
 
@@ -110,7 +114,7 @@ def printed(folder):
 
 
 def test_every_command_is_tried():
-    assert set(COMMANDS) <= {*LINES, *WITHOUT_NAMES}, "add new commands to LINES"
+    assert set(COMMANDS) <= set(LINES), "add new commands to LINES"
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
