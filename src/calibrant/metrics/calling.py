@@ -67,7 +67,7 @@ def with_parameters(function: Callable[..., Any], shared: str) -> str | None:
     """Return the docstring of a function with what it leaves out because others have it as well.
 
     That is `shared`, before the parameters that it lists itself; options in the table above, after them; and
-    what is returned: the error, or the class and its first line. Python started with -OO has no docstrings.
+    what is returned: the value, or the class and its first line. Python started with -OO has no docstrings.
     """
     if function.__doc__ is None:
         return None
@@ -85,10 +85,10 @@ def with_parameters(function: Callable[..., Any], shared: str) -> str | None:
 
 
 def _returned(function: Callable[..., Any]) -> str:
-    """Describe the result in the words of its class; a measure returns the error."""
+    """Describe the result in the words of its class; what a measure returns, its first line says."""
     result = function.__globals__.get(function.__annotations__["return"])
     if result is None or result is Certified:
-        return "float\n    The error; 0 if calibrated."
+        return "float\n    The value; `measure` returns it with bounds and details."
     return f"{result.__name__}\n    {inspect.cleandoc(result.__doc__).splitlines()[0]}"
 
 

@@ -29,11 +29,6 @@ LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-1
 def calibration_slope(forecasts: Forecasts) -> Certified:
     """Slope of Cox's recalibration, logit E[y] = intercept + slope logit(v): below 1 means overconfident.
 
-    Returns
-    -------
-    float
-        The slope; 1 if calibrated, below 1 if overconfident.
-
     Examples
     --------
     >>> round(calibration_slope([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8]), 6)
@@ -48,11 +43,6 @@ def calibration_intercept(forecasts: Forecasts) -> Certified:
     """Intercept of Cox's recalibration with the slope held at 1: positive when predictions are too low.
 
     On the logit scale; the intercept that is fitted together with the slope is in cox_calibration.
-
-    Returns
-    -------
-    float
-        The intercept, on the logit scale; 0 if calibrated.
 
     Examples
     --------

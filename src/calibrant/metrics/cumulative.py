@@ -127,11 +127,6 @@ CURVE_MEASURES = (
 def calibration_in_the_large(forecasts: Forecasts) -> Certified:
     """Mean outcome minus mean prediction: signed, positive when predictions are too low on average.
 
-    Returns
-    -------
-    float
-        Mean outcome minus mean prediction.
-
     Examples
     --------
     >>> calibration_in_the_large([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
@@ -153,11 +148,6 @@ def observed_expected_ratio(forecasts: Forecasts) -> Certified:
 
     The ratio of the mean outcome to the mean prediction, which is the sum of the outcomes over the sum of
     the predictions.
-
-    Returns
-    -------
-    float
-        The ratio; 1 if the mean prediction is right.
 
     Examples
     --------

@@ -38,11 +38,6 @@ def brier_score(forecasts: Forecasts) -> Certified:
 
     A fractional outcome counts as the expectation over the 0/1 outcomes that it represents.
 
-    Returns
-    -------
-    float
-        The mean squared difference, between 0 and 1.
-
     Examples
     --------
     >>> brier_score([0, 1], [0.25, 0.75])
@@ -64,11 +59,6 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = Fal
     ----------
     normalised
         Whether to divide by the entropy of the base rate.
-
-    Returns
-    -------
-    float
-        The loss in nats, or as a share of that entropy.
 
     Examples
     --------
@@ -338,11 +328,6 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
     quantile
         0.5 for E50, 0.9 for E90; the mean if absent.
 
-    Returns
-    -------
-    float
-        The mean, or quantile, of the distance.
-
     Examples
     --------
     >>> round(integrated_calibration_index([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
@@ -400,11 +385,6 @@ def c_statistic(forecasts: Forecasts) -> Certified:
 
     A measure of discrimination: any increasing change of the predictions leaves it as it is. As the
     statistic of a test it asks whether predictions rank worse than they would if they were calibrated.
-
-    Returns
-    -------
-    float
-        The c-statistic; 1 if every event has a higher prediction than every non-event, 0.5 by chance.
 
     Examples
     --------

@@ -81,11 +81,6 @@ def binned_squared_error(
         A function from an array of predictions to a label for each, in place of `bins`; or to a matrix of
         labels, whose rows are equally likely partitions: the value is the mean over them.
 
-    Returns
-    -------
-    float
-        The sum over bins, not divided by the number of records.
-
     Examples
     --------
     >>> binned_squared_error([0, 1], [0.25, 0.75], bins=1)

@@ -61,11 +61,6 @@ def fixed_decision_loss(
     gradient
         Of a convex function, where it is known.
 
-    Returns
-    -------
-    float
-        Payoff lost per record, in the unit of the payoffs.
-
     Examples
     --------
     >>> round(fixed_decision_loss([0, 0, 0, 1], [0.5] * 4, payoff=0.4), 12)

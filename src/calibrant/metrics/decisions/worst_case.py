@@ -147,11 +147,6 @@ def decision_loss(
     estimates the outcome rates on other folds, so that noise is not counted as loss;
     estimate_decision_loss adds what a calibrated forecaster would show.
 
-    Returns
-    -------
-    float
-        Payoff lost per record, in units of the largest payoff.
-
     Examples
     --------
     >>> round(decision_loss([0, 1, 1, 1], [0.5] * 4), 12)
@@ -316,11 +311,6 @@ def u_calibration_error(forecasts: Forecasts) -> Certified:
     0 where the predictions serve everybody at least as well as the base rate does; never more than
     decision_loss. No level sets are needed: it means something on raw continuous predictions.
 
-    Returns
-    -------
-    float
-        Payoff lost per record, in units of the largest payoff.
-
     Examples
     --------
     >>> round(u_calibration_error([0, 1, 1, 1], [0.5] * 4), 12)
@@ -355,11 +345,6 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     ----------
     folds
         0 to fit on the same records; 2 or more to fit on the other folds.
-
-    Returns
-    -------
-    float
-        Payoff lost per record, in units of the largest payoff.
 
     Examples
     --------

@@ -73,11 +73,6 @@ def lower_distance(
     targets
         The only predictions that may be moved to; all of [0, 1] if absent.
 
-    Returns
-    -------
-    float
-        The cost of the plan found.
-
     Examples
     --------
     >>> round(lower_distance([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 9)

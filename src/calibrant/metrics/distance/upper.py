@@ -69,11 +69,6 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
     distance. `alpha` >= 1 takes E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance,
     nor with level_set_error, which it never exceeds.
 
-    Returns
-    -------
-    float
-        The cost of the best grouping found.
-
     Examples
     --------
     >>> round(upper_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
@@ -320,11 +315,6 @@ def interval_calibration_error(
         The mean width of the bins that records fall in ("average") or the largest ("max").
     method
         "exact", or "surrogate" for bins of one width.
-
-    Returns
-    -------
-    float
-        The least sum of error and width.
 
     Examples
     --------
