@@ -146,7 +146,15 @@ def apply_file(
     columns of the same names, which are held in memory.
     """
     files, ending = resolve_paths(source), Path(target).suffix.lower()
-    _check_endings(files, Path(target))
+    known = ", ".join((*SEPARATORS, *PARQUET))
+    if ending not in (*SEPARATORS, *PARQUET):
+        got = f"got {Path(target).suffix or 'no ending'!r}"
+        raise UnreadableFileError(f"file {str(target)!r}", f"must end in one of {known}", got)
+    kinds = {file_format(file) for file in files}
+    if kinds not in ({"csv"}, {"parquet"}):
+        raise UnreadableFileError(
+            "files", f"must all end in one of {known}", f"got {' and '.join(sorted(kinds))}"
+        )
     check_target(target, files)
     if fitted.columns is not None:
         hint = "use predict in Python"
@@ -170,28 +178,16 @@ def _written(fitted: Recalibration, request: _Request, parallel: bool) -> ApplyS
             request.files, request.names, request.part, prediction=request.prediction, into=request.into,
             numbers=numbers, mapped=mapped, progress=request.progress,
         )  # fmt: skip
-    elif not parquet and _keeps_bytes(dialects := _dialects(request), request):
-        _append_to_text(mapped, request, dialects[0], parallel)
+    elif not parquet and _keeps_bytes(dialect := _dialect(request), request):
+        _append_to_text(mapped, request, dialect, parallel)
     else:
         _copy_by_duckdb(mapped, request, parallel)
     return mapped.summary(request.prediction)
 
 
-def _check_endings(files: Sequence[Path], target: Path) -> None:
-    known = ", ".join((*SEPARATORS, *PARQUET))
-    if target.suffix.lower() not in (*SEPARATORS, *PARQUET):
-        got = f"got {target.suffix or 'no ending'!r}"
-        raise UnreadableFileError(f"file {str(target)!r}", f"must end in one of {known}", got)
-    kinds = {file_format(file) for file in files}
-    if kinds not in ({"csv"}, {"parquet"}):
-        got = f"got {' and '.join(sorted(kinds))}"
-        raise UnreadableFileError("files", f"must all end in one of {known}", got)
-
-
 def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
     """Predict for all rows in memory, NaN where the prediction is not usable."""
-    files = [str(file) for file in request.files]
-    numbers, columns = read_table(files, [request.prediction], fitted.map.column_names)
+    numbers, columns = read_table(request.files, [request.prediction], fitted.map.column_names)
     p = numbers[request.prediction]
     usable = (p >= 0) & (p <= 1)
     q = np.full(len(p), np.nan)
@@ -221,7 +217,7 @@ def _filled(column: Any) -> Array:
     return np.asarray(np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan))
 
 
-def _dialects(request: _Request) -> list[CsvDialect]:
+def _dialect(request: _Request) -> CsvDialect:
     """Read the headers of CSV files, which must be alike and must not have the new column."""
     dialects = [read_dialect(file, [request.prediction]) for file in request.files]
     _refuse_other_columns(request.files, [dialect.names for dialect in dialects])
@@ -229,16 +225,13 @@ def _dialects(request: _Request) -> list[CsvDialect]:
         raise UnreadableFileError("files", "must be written alike", "got several separators")
     place_of(request.files[0], dialects[0].names, request.prediction)
     refuse_taken_name(dialects[0].names, request.into)
-    return dialects
+    return dialects[0]
 
 
-def _keeps_bytes(dialects: Sequence[CsvDialect], request: _Request) -> bool:
+def _keeps_bytes(dialect: CsvDialect, request: _Request) -> bool:
     """Return whether cells can be copied byte for byte: the target has the separators of the source."""
-    tabs = dialects[0].separator == "\t"
     packed = any(file.suffix.lower() == ".zst" for file in request.files)  # which Python 3.11 cannot unpack
-    return (
-        not packed and request.ending in SEPARATORS and request.ending in (".tsv" if tabs else ".csv", ".txt")
-    )
+    return not packed and request.ending in (".tsv" if dialect.separator == "\t" else ".csv", ".txt")
 
 
 def _append_to_text(mapped: _Mapping, request: _Request, dialect: CsvDialect, parallel: bool) -> None:
@@ -309,24 +302,36 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
     with scratch_folder() as folder, _reading(allowed, threads="1") as connection:
         try:
             scan, columns, keys = _scan(connection, request, parallel)
-            cells = ", ".join(f"{_cell(column)} AS {identifier(column.name)}" for column in columns)
-            number = next(c for c in columns if c.name == request.prediction).number_or_nan(
-                default_notation.get()
-            )
         except duckdb.Error as error:
             raise unreadable(request.files, error) from None
-        made = _spooled(
-            _batches(connection, f"SELECT {number} AS x FROM {scan}", request.files), mapped, folder
-        )
+        # the CSV writer puts quotes around empty text, so it is left out
+        written = [f"nullif({one.sql}, '')" if one.kind == "TEXT" else one.sql for one in columns]
+        names = [column.name for column in columns]
+        cells = ", ".join(f"{cell} AS {identifier(name)}" for cell, name in zip(written, names, strict=True))
+        number = columns[names.index(request.prediction)].number_or_nan(default_notation.get())
+        path = folder / "made"
+        with path.open("wb") as file:  # new predictions go to disk, and are read like an array
+            for p in _batches(connection, f"SELECT {number} AS x FROM {scan}", request.files):
+                file.write(mapped(p).tobytes())
+        made = np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
         connection.register(TABLE, {MADE.strip('"'): made})
         value = f"CASE WHEN isnan({MADE}) THEN NULL ELSE {MADE} END AS {identifier(request.into)}"
         query = f"SELECT {cells}, {value} FROM {scan} POSITIONAL JOIN {TABLE}"
-        options = _written_as_file(request.ending, keys)
+        options = "FORMAT parquet, USE_TMP_FILE false"
+        if request.ending not in PARQUET:
+            options = (
+                f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[request.ending])}, USE_TMP_FILE false"
+            )
+        elif keys:
+            options += (
+                f", KV_METADATA {{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in keys.items())}}}"
+            )
         copy = f"COPY ({query}) TO {literal(str(request.part))} ({options})"
         try:
             run_with_progress(connection, lambda: connection.execute(copy), request.progress)
             if request.ending in PARQUET:
-                _refuse_renamed(connection, request, [*(column.name for column in columns), request.into])
+                made_names = top_level_names(connection, str(request.part))
+                _refuse_renamed(request.files[0], [*names, request.into], made_names)
         except duckdb.Error as error:
             if "No space left" in str(error) or str(request.part) in str(error):
                 full = "No space left" in str(error)
@@ -336,22 +341,13 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
             raise unreadable(request.files, error) from None
 
 
-def _spooled(batches: Iterator[Array], mapped: _Mapping, folder: Path) -> Array:
-    """Map all rows into a file on disk, which is read like an array."""
-    path = folder / "made"
-    with path.open("wb") as file:
-        for p in batches:
-            file.write(mapped(p).tobytes())
-    return np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
-
-
 def _scan(
     connection: DuckDBPyConnection, request: _Request, parallel: bool
 ) -> tuple[str, list[SourceColumn], dict[str, str]]:
     """Return the scan of all columns in the order of the rows, the columns, and the keys of the footer."""
     files, names = request.files, request.names
     if file_format(files[0]) == "csv":
-        dialect = _dialects(request)[0]
+        dialect = _dialect(request)
         columns = [SourceColumn(name, f"c{k}", "TEXT") for k, name in enumerate(dialect.names)]
         return csv_scan(dialect, names, parallel), columns, {}
     described = []
@@ -373,10 +369,7 @@ def _refuse_changed_by_duckdb(
     connection: DuckDBPyConnection, file: Path, name: str, shown: list[str], request: _Request
 ) -> None:
     """Refuse columns whose name, type or values DuckDB would change."""
-    written = top_level_names(connection, name)
-    for column, renamed in zip(written, shown, strict=False):
-        if column != renamed:
-            raise _changed(file, column, f"got a name that would become {renamed!r}")
+    _refuse_renamed(file, top_level_names(connection, name), shown)
     if find_spec("pyarrow") is not None:
         refuse_durations(file, name)  # to DuckDB they are numbers
     query = f"SELECT name, type, converted_type, logical_type, precision FROM parquet_schema({literal(name)})"
@@ -403,10 +396,10 @@ def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request:
     return keys
 
 
-def _refuse_renamed(connection: DuckDBPyConnection, request: _Request, names: list[str]) -> None:
-    for before, after in zip(names, top_level_names(connection, str(request.part)), strict=True):
-        if before != after:
-            raise _changed(request.files[0], before, f"got a name that would become {after!r}")
+def _refuse_renamed(file: Path, names: list[str], after: list[str]) -> None:
+    for name, renamed in zip(names, after, strict=False):
+        if name != renamed:
+            raise _changed(file, name, f"got a name that would become {renamed!r}")
 
 
 def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
@@ -421,35 +414,15 @@ def _refuse_other_columns(files: Sequence[Path], columns: Sequence[object]) -> N
             raise UnreadableFileError(f"file {str(file)!r}", rule, "got others")
 
 
-def _cell(column: SourceColumn) -> str:
-    """Return a cell as it is written; the CSV writer puts quotes around empty text, so it is left out."""
-    return f"nullif({column.sql}, '')" if column.kind == "TEXT" else column.sql
-
-
-def _written_as_file(ending: str, keys: dict[str, str]) -> str:
-    """Return the options with which DuckDB writes a file."""
-    if ending not in PARQUET:
-        return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
-    stored = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in keys.items())
-    return "FORMAT parquet, USE_TMP_FILE false" + (f", KV_METADATA {{{stored}}}" if stored else "")
-
-
 class RecordWriter:
-    """Copies the records of CSV text one by one, each with one more cell at its end.
-
-    Parameters
-    ----------
-    source
-        The text, from its first byte.
-    separator
-        What separates its cells.
-    line_break
-        What ends its lines.
-    """
+    """Copies the records of CSV text one by one, each with one more cell at its end."""
 
     def __init__(self, source: IO[bytes], separator: str, line_break: bytes) -> None:
         self._separator, self._break = separator.encode(), line_break
-        self._record = _record_pattern(self._separator)
+        # a complete record: cells in quotes, or cells that do not begin with a quote
+        mark = re.escape(self._separator)
+        cell = rb'(?: *+"(?:[^"]|"")*+" *+|(?! *+")[^%s]*+)' % mark
+        self._record = re.compile(cell + rb"(?:" + mark + cell + rb")*+", re.DOTALL)
         self._records = self._split(source)
 
     def copy_header(self, out: IO[bytes] | None, name: str) -> None:
@@ -457,8 +430,10 @@ class RecordWriter:
         for record in self._records:
             header = record.removeprefix(b"\xef\xbb\xbf")
             if out is not None:
-                added = self._separator + _quoted(name, self._separator.decode()) if header else b""
-                out.write(record + added + self._break)
+                text = io.StringIO()
+                csv.writer(text, delimiter=self._separator.decode(), lineterminator="").writerow([name])
+                added = self._separator + text.getvalue().encode(errors="surrogateescape")
+                out.write(record + (added if header else b"") + self._break)
             if header:
                 return
 
@@ -483,8 +458,17 @@ class RecordWriter:
 
     def _split(self, source: IO[bytes]) -> Iterator[bytes]:
         """Yield the records without their line breaks; quotes may hold line breaks of their own."""
+
+        def lines() -> Iterator[bytes]:
+            rest = b""
+            while block := source.read(BLOCK_BYTES):
+                *whole, rest = (rest + block).split(self._break)
+                yield from whole
+            if rest:
+                yield rest
+
         held: list[bytes] = []
-        for line in _lines(source, self._break):
+        for line in lines():
             if not held and b'"' not in line:
                 yield line
                 continue
@@ -494,29 +478,6 @@ class RecordWriter:
                 held = []
         if held:
             yield self._break.join(held)
-
-
-def _lines(source: IO[bytes], line_break: bytes) -> Iterator[bytes]:
-    rest = b""
-    while block := source.read(BLOCK_BYTES):
-        *lines, rest = (rest + block).split(line_break)
-        yield from lines
-    if rest:
-        yield rest
-
-
-def _record_pattern(separator: bytes) -> re.Pattern[bytes]:
-    """Return the pattern of a complete record: cells in quotes, or cells that do not begin with a quote."""
-    mark = re.escape(separator)
-    cell = rb'(?: *+"(?:[^"]|"")*+" *+|(?! *+")[^%s]*+)' % mark
-    return re.compile(cell + rb"(?:" + mark + cell + rb")*+", re.DOTALL)
-
-
-def _quoted(name: str, separator: str) -> bytes:
-    """Return a name as a cell, in quotes where it needs them."""
-    text = io.StringIO()
-    csv.writer(text, delimiter=separator, lineterminator="").writerow([name])
-    return text.getvalue().encode(errors="surrogateescape")
 
 
 def number_cells(values: Array, decimal: str, separator: str) -> list[bytes]:

@@ -230,7 +230,8 @@ def place_of(file: Path, names: Sequence[str], name: str) -> int:
     places = [place for place, known in enumerate(names) if known == name]
     if len(places) > 1:
         got = f"got {len(places)} columns called {name!r}"
-        raise UnreadableFileError(f"file {str(file)!r}", "must name each column once", got)
+        hint = "rename one of them; in a text file that is its first line"
+        raise UnreadableFileError(f"file {str(file)!r}", "must name each column once", got, hint)
     if places:
         return places[0]
     if all(_is_number(cell) for cell in names):
