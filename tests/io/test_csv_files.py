@@ -167,7 +167,7 @@ def test_globs_match_columns_by_name(tmp_path):
     [
         ("a,b\n1,0.5\n", r"column of .*z.csv must be one of a, b; got 'y'"),
         ("1,0.5\n0,0.25\n", r"z.csv' must have a header; got 1, 0.5 as its first line"),
-        ("y,p,p\n1,0.5,0.6\n", r"z.csv' must name each column once; got 2 columns called 'p'"),
+        ("y,p,p\n1,0.5,0.6\n", r"z.csv' must name each column once; got 2 columns called 'p'. Hint: rename"),
         ("y,p\n1,0.5,7\n", r"must have the same number of cells in every row; got 3 cells in line 2"),
         ("y,p\n1\n", r"must have the same number of cells in every row; got 1 cell in line 2"),
         ("y,p\n1,'0.5\n", 'must be numeric; got the text "\'0.5"'),
