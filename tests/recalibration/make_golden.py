@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from calibrant import Rule, recalibrate, recalibrations
+from calibrant.files import CHECKSUM, checksum_of
 from calibrant.groups.rules import IsIn
+from calibrant.recalibration.storage import FORMAT
 
 FOLDER = Path(__file__).parent / "golden"
-FORMAT = 1
 SOUTH = Rule([IsIn("area", ("south",))])
 # methods with two forms of maps, and options that keep a file short
 CALLS = {
@@ -63,7 +64,9 @@ def main(name):
     if target.exists():
         sys.exit(f"{target} is never rewritten: a new format of files gets a number of its own")
     made = fitted(name).with_assessment("not asked for")
-    text = json.dumps({**made.to_dict(), "golden": known_answers(made)}, indent=1)
+    stored = {**made.to_dict(), "golden": known_answers(made)}
+    del stored[CHECKSUM]
+    text = json.dumps({**stored, CHECKSUM: checksum_of(stored)}, indent=1)
     target.write_text(text + "\n", encoding="utf-8")
     print(f"{target}: a map of the form {made.map.form!r}")
 
