@@ -120,6 +120,7 @@ def _one_model() -> dict[str, Call]:
         "incentives": lambda y, p: cb.incentives(p, ["level-set", "brier"], draws=9, **seeded),
         "net_benefit": lambda y, p: cb.net_benefit(y, p),
         "random_binning_estimate": lambda y, p: cb.random_binning_estimate(y, p, **seeded),
+        "random_partition_error": lambda y, p: cb.random_partition_error(y, p, partition="two-bin", **seeded),
         "recalibrate, platt": lambda y, p: cb.recalibrate(y, p, method="platt", **seeded),
         "recalibrate, isotonic": lambda y, p: cb.recalibrate(y, p, method="isotonic", **seeded),
         "risk_coverage": lambda y, p: cb.risk_coverage(y, p, draws=99, **seeded),

@@ -28,7 +28,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         """
         measure measures Measurement smooth_calibration_error kuiper_error kolmogorov_smirnov_error
         expected_calibration_error binned_calibration_error level_set_error
-        averaged_two_bin_error binned_squared_error
+        averaged_two_bin_error binned_squared_error random_partition_error PartitionError
         kernel_calibration_error random_binning_estimate RandomBinning convolved_calibration_error
         smoothed_reliability SmoothedReliability low_degree_error weighted_calibration_error
         earth_mover_error calibration_in_the_large observed_expected_ratio c_statistic

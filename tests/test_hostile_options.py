@@ -34,6 +34,7 @@ CALLS = {
     "evaluate": ((Y, P), {}),
     "hosmer_lemeshow": ((Y, P), {}),
     "random_binning_estimate": ((Y, P), {}),
+    "random_partition_error": ((Y, P), {"partition": "two-bin"}),
     "required_samples": ((0.2,), {"draws": 39}),
     "search_groups": ((Y, P, {"g": P}), {"draws": 9}),
     "smoothed_reliability": ((Y, P), {}),

@@ -53,6 +53,7 @@ DOORS = {
     "decision_report": with_options(cb.decision_report, payoff=0.3),
     "fixed_decision_loss": with_options(cb.fixed_decision_loss, payoff=0.3),
     "random_binning_estimate": with_options(cb.random_binning_estimate, seed=1),
+    "random_partition_error": with_options(cb.random_partition_error, partition="two-bin"),
     "recalibrate": with_options(cb.recalibrate, method="platt", seed=1),
     "recalibrate beside columns": with_options(cb.recalibrate, method="platt", covariates=X, seed=1),
     "Sketch": with_options(cb.Sketch.from_arrays),

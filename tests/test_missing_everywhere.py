@@ -38,6 +38,7 @@ EXTRA = {
     "distinguish": lambda rows: {"covariates": {"x": P[rows], "z": P[::-1][rows]}},
     "dominance": lambda rows: {"*": (P[rows], P[rows] ** 2)},
     "decision_report": lambda rows: {"payoff": 0.3},
+    "random_partition_error": lambda rows: {"partition": "two-bin"},
     "error_rates": lambda rows: {"groups": GROUP[rows]},
     "fixed_decision_loss": lambda rows: {"payoff": 0.3},
     "measure": lambda rows: {"name": "smooth"},

@@ -69,6 +69,7 @@ RESULTS = {  # name of the class, and a call that returns one
     ),
     "Plan": lambda: cb.detectable_distance(200, draws=39, seed=1),
     "RandomBinning": lambda: cb.random_binning_estimate(Y, P, seed=1),
+    "PartitionError": lambda: cb.random_partition_error(Y, P, partition="two-bin"),
     "Reading": lambda: cb.Monitor().update([1, 0], [0.5, 0.4]),
     "Recalibration": lambda: cb.recalibrate(Y, P, method="platt", seed=1),
     "RiskCoverage": lambda: cb.risk_coverage(Y, P, **LOW),

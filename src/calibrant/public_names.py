@@ -67,7 +67,7 @@ PUBLIC: dict[str, dict[str, str]] = {
             " miscalibration"
         ),
         "metrics.smooth": "earth_mover_error smooth_calibration_error",
-        "metrics.truthful": "averaged_two_bin_error binned_squared_error",
+        "metrics.truthful": "PartitionError averaged_two_bin_error binned_squared_error random_partition_error",
         "results": "Certified Witness",
     },
     "decisions": {

@@ -277,3 +277,56 @@ def test_randomized_partitions_are_averaged_and_keep_the_decomposition():
         y = np.array(outcomes)
         mean += float(np.prod(np.where(y == 1, truth, 1 - truth))) * error(y)
     assert mean == pytest.approx(error(truth) + float(truth @ (1 - truth)) / 16)
+
+
+FAMILY = {
+    "two-bin": "two-bin",
+    "laplace": "laplace",
+    "own": lambda v, rng: np.floor(v * rng.integers(1, 5) + rng.random()),
+    "ends": lambda v, rng: np.abs(v - 0.5) > rng.random() / 2,
+    "signs": lambda v, rng: rng.integers(0, 2, len(v)),
+}
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_every_random_partition_is_truthful_and_keeps_ranks(name):
+    """Theorem 3.2 and Lemma 3.3 for laws of partitions, over all outcomes; exact with given draws."""
+    truth = np.array([0.3, 0.2, 0.6, 0.9])
+    reports = [truth, np.array([0.1, 0.4, 0.4001, 0.8]), np.full(4, 0.5) + 0.01 * np.arange(4), 1 - truth]
+
+    def error(y, report):
+        return cb.random_partition_error(y, report, partition=FAMILY[name], draws=20).value
+
+    noise, means = float(truth @ (1 - truth)) / 16, []
+    for report in reports:
+        mean = 0.0
+        for outcomes in itertools.product((0, 1), repeat=4):
+            y = np.array(outcomes)
+            mean += float(np.prod(np.where(y == 1, truth, 1 - truth))) * error(y, report)
+        assert mean == pytest.approx(error(truth, report) + noise, abs=1e-12)
+        means.append(mean)
+    assert means[0] == pytest.approx(noise, abs=1e-12)
+    assert min(means[1:]) >= means[0] - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "exact"),
+    [
+        ("two-bin", cb.averaged_two_bin_error),
+        ("laplace", lambda f: cb.kernel_calibration_error(f, squared=True)),
+    ],
+)
+def test_named_random_partitions_have_the_means_they_promise(name, exact):
+    rng = np.random.default_rng(11)
+    p = np.round(rng.random(60), 2)
+    f = cb.Forecasts(rng.random(60) < 0.2 + 0.5 * p, p, sample_weight=rng.random(60) + 0.1)
+    found = cb.random_partition_error(f, partition=name, draws=6_000, seed=3)
+    assert abs(found.value - exact(f)) <= 4.5 * found.standard_error
+    assert found.standard_error > 0
+    assert cb.random_partition_error(f, partition=name).value != found.value
+
+
+@pytest.mark.parametrize("partition", ["thirds", 3, lambda v, rng: v[:1]])
+def test_partitions_that_are_none_are_refused(partition):
+    with pytest.raises(cb.CalibrantError, match="partition"):
+        cb.random_partition_error([0, 1, 1], [0.2, 0.3, 0.8], partition=partition)

@@ -39,7 +39,9 @@ from calibrant.metrics.scores import log_loss as log_loss
 from calibrant.metrics.scores import miscalibration as miscalibration
 from calibrant.metrics.smooth import earth_mover_error as earth_mover_error
 from calibrant.metrics.smooth import smooth_calibration_error as smooth_calibration_error
+from calibrant.metrics.truthful import PartitionError as PartitionError
 from calibrant.metrics.truthful import averaged_two_bin_error as averaged_two_bin_error
 from calibrant.metrics.truthful import binned_squared_error as binned_squared_error
+from calibrant.metrics.truthful import random_partition_error as random_partition_error
 from calibrant.results import Certified as Certified
 from calibrant.results import Witness as Witness

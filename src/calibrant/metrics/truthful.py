@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
+from calibrant.inputs import whole_number
 from calibrant.kernels.cumulative import two_bin_absolutes, two_bin_squares
 from calibrant.metrics.bibliography import TRUTHFUL_PAPER
 from calibrant.metrics.binned import Bins, bin_starts, expected_binned_square, residual_ranges, touched_bins
-from calibrant.metrics.calling import measure_function
+from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import band, bracketed, cells_of, no_certificate, rounding
 from calibrant.metrics.registry import Measure, Null, Settings
-from calibrant.parallel import chunked_sum, dot
-from calibrant.results import Array, Certified
+from calibrant.parallel import chunked_sum, dot, recorded_seed
+from calibrant.results import Array, Certified, Result
 
 
 @measure_function
@@ -111,13 +113,77 @@ def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike])
     """
     if not callable(partition):
         raise InvalidInputError("partition", "must be a function", f"got {partition!r}")
-    labels = np.asarray(partition(forecasts.values))
+    return _sums_by_label(forecasts, np.asarray(partition(forecasts.values)))
+
+
+def _sums_by_label(forecasts: Forecasts, labels: npt.NDArray[Any]) -> Array:
     rows = labels.reshape(1, -1) if labels.ndim == 1 else labels
     if rows.ndim != 2 or not len(rows) or rows.shape[1] != forecasts.levels:
         got = f"got shape {labels.shape} for {forecasts.levels:,} predictions"
         raise InvalidInputError("partition", "must return one label per prediction", got)
     bins = [np.bincount(np.unique(row, return_inverse=True)[1], forecasts.residuals) for row in rows]
     return np.asarray(np.concatenate(bins) / np.sqrt(len(rows)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartitionError(Result):
+    """The mean error over random partitions into bins, its standard error, and how they were drawn."""
+
+    value: float
+    standard_error: float
+    draws: int
+    seed: int
+
+
+RandomPartition = Callable[[Array, np.random.Generator], npt.ArrayLike]
+PARTITIONS: dict[str, RandomPartition] = {
+    "two-bin": lambda predictions, generator: predictions >= generator.random(),
+    "laplace": lambda predictions, generator: np.floor(
+        predictions / generator.gamma(2.0) + generator.random()
+    ),
+}
+
+
+@accepts_rows
+def random_partition_error(
+    forecasts: Forecasts, *, partition: str | RandomPartition, draws: int = 100, seed: int | None = 0
+) -> PartitionError:
+    """Estimate the truthful error of a random partition of the predictions into bins, of any law.
+
+    The mean over partitions of the sum over bins of the squared residual sum: the family of Definition 3.1
+    in the truthfulness paper. Every member is perfectly truthful. With given draws that holds exactly, not
+    only on average: outcomes of probability p add the same variance whatever is reported (Lemma 3.3).
+
+    Parameters
+    ----------
+    partition : {"two-bin", "laplace"} or function
+        A function of the predictions and a generator that returns a label for each: equal labels share a
+        bin. "two-bin" cuts at a uniform point, with the mean averaged_two_bin_error; "laplace" has bins of
+        random width and start, with the mean ``kernel_calibration_error(..., squared=True)``.
+    draws, seed
+        How many partitions are drawn, and what seeds them; the result records the seed.
+
+    Examples
+    --------
+    >>> def thirds_or_halves(predictions, generator):
+    ...     return np.floor(predictions * generator.integers(2, 4))
+    >>> round(random_partition_error([0, 1, 1], [0.2, 0.4, 0.8], partition=thirds_or_halves).value, 3)
+    0.037
+    """
+    whole_number("draws", draws, 2)
+    if isinstance(partition, str) and partition not in PARTITIONS:
+        raise reject_name("partition", partition, [*PARTITIONS, "a function"])
+    drawn = PARTITIONS[partition] if isinstance(partition, str) else partition
+    used = recorded_seed(seed)
+    rng = np.random.default_rng(used)
+    try:
+        labels = [np.asarray(drawn(forecasts.values, rng)) for _ in range(draws)]
+    except TypeError as error:
+        rule = "must be a name, or a function of predictions and a generator"
+        raise InvalidInputError("partition", rule, f"got {partition!r}: {error}") from None
+    sums = [_sums_by_label(forecasts, row) for row in labels]
+    errors = np.array([residual @ residual for residual in sums])
+    return PartitionError(float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(draws)), draws, used)
 
 
 def _bins_of(forecasts: Forecasts, bins: Bins | None) -> Bins:
