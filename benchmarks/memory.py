@@ -1,8 +1,8 @@
-"""Peak memory of the commands on 30 million rows of Parquet, next to the bound that is stated for each.
+"""Peak memory of every command that reads rows, on 30 million rows of Parquet, next to its stated bound.
 
-Commands that can measure a sketch, copy rows or watch them in order have a bound of their own. The others
-hold the rows they read; they are measured on a tenth of the rows, and their bound is in bytes per row.
-CALIBRANT_BENCH_FOLDER is as for benchmarks/scale.py.
+Commands that measure a sketch, copy rows or watch them in order take all of them. The others hold the rows
+they read, refuse more than a fixed number, and are measured at that number. CALIBRANT_BENCH_FOLDER is as for
+benchmarks/scale.py.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from pathlib import Path
 
 from benchmarks.harness import Report
 
-ROWS, FEWER = 30_000_000, 3_000_000
+ROWS = 30_000_000
 LIMIT = 2_000  # MB
 COLUMNS = ("-y", "y", "-p", "p")
 BOUNDED = {
-    "evaluate": ("evaluate", "ROWS", *COLUMNS),
+    "evaluate": ("evaluate", "ROWS", *COLUMNS, "--json", "-o", "report.json"),
+    "verify": ("verify", "report.json", "ROWS", *COLUMNS),
     "check": ("check", "ROWS", *COLUMNS, "--max", "smooth=0.1"),
     "test": ("test", "ROWS", *COLUMNS),
+    "audit --groups": ("audit", "ROWS", *COLUMNS, "--groups", "g"),
     "recalibrate": ("recalibrate", "ROWS", *COLUMNS, "-o", "map.json"),
     "apply": ("apply", "map.json", "ROWS", "-p", "p", "-o", "applied.parquet"),
     "sketch": ("sketch", "ROWS", *COLUMNS, "-o", "rows.sketch"),
@@ -35,11 +37,14 @@ REFUSED = {
     "evaluate, a Parquet sketch that unpacks to 6 GB": ("evaluate", "bomb.parquet"),
     "recalibrate --covariates": ("recalibrate", "ROWS", *COLUMNS, "--covariates", "g", "-o", "other.json"),
 }
-ROW_BYTES = {
-    "abstain": (("abstain", "FEWER", *COLUMNS, "--risk", "0.2"), 500),
-    "audit --groups": (("audit", "FEWER", *COLUMNS, "--groups", "g", "--draws", "0"), 500),
-    "compare": (("compare", "FEWER", "-y", "y", "-p", "p", "-p", "x", "--draws", "19"), 500),
-    "stream": (("stream", "FEWER", *COLUMNS), 500),
+HELD = {  # the most rows that each of these takes
+    "abstain": (10_000_000, (*COLUMNS, "--risk", "0.2")),
+    "distributions": (10_000_000, ("-y", "x", "--lower", "low", "--upper", "high", "--coverage", "0.8")),
+    "compare": (5_000_000, ("-y", "y", "-p", "p", "-p", "x")),
+    "stream": (5_000_000, COLUMNS),
+    "classes": (2_500_000, ("-y", "y", "-p", "q", "-p", "p", "--labels", "0,1")),
+    "distinguish": (2_500_000, (*COLUMNS, "--covariates", "x,g")),
+    "evaluate --time": (2_500_000, ("--time", "x", "--event", "y", "--horizon", "0.9", "-p", "p")),
 }
 
 
@@ -49,23 +54,23 @@ def main() -> None:
     folder = os.environ.get("CALIBRANT_BENCH_FOLDER")
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(folder or temporary)
-        names = {"ROWS": rows_file(place, ROWS), "FEWER": rows_file(place, FEWER)}
+        rows = rows_file(place, ROWS)
         write_bomb(place / "bomb.parquet")
         report.figure("rows", ROWS, "rows")
         for what, words in BOUNDED.items():
-            report.figure(what, peak(words, names, place, (0, 1)), "MB", LIMIT)
-        for what, words in REFUSED.items():
-            report.figure(f"refused: {what}", peak(words, names, place, (2,)), "MB", LIMIT)
-        base = peak(("measures",), names, place, (0,))
-        for what, (words, bound) in ROW_BYTES.items():
-            held = (peak(words, names, place, (0, 1)) - base) * 2**20 / FEWER
-            report.figure(f"per row: {what}", held, "bytes", bound)
+            report.figure(what, peak(words, rows, place, (0, 1)), "MB", LIMIT)
+        held = {what: (what.split()[0], "ROWS", *words) for what, (_, words) in HELD.items()}
+        for what, words in {**REFUSED, **held}.items():
+            report.figure(f"refused: {what}", peak(words, rows, place, (2,)), "MB", LIMIT)
+        for what, (most, _) in HELD.items():
+            used = peak(held[what], rows_file(place, most), place, (0, 1))
+            report.figure(f"held: {what}, {most:,} rows", used, "MB", LIMIT)
     report.save()
 
 
-def peak(words: tuple[str, ...], names: dict[str, str], folder: Path, codes: tuple[int, ...]) -> float:
+def peak(words: tuple[str, ...], rows: str, folder: Path, codes: tuple[int, ...]) -> float:
     """Run a command; return the most memory that it held, in MB."""
-    typed = [names.get(word, word) for word in words]
+    typed = [rows if word == "ROWS" else word for word in words]
     process = subprocess.Popen(
         [sys.executable, "-m", "calibrant", *typed],
         cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -86,7 +91,8 @@ def rows_file(folder: Path, rows: int) -> str:
     path = folder / f"memory-{rows}.parquet"
     if not path.exists():
         drawn = f"SELECT range AS row, random() AS p, random() AS x FROM range({rows})"
-        query = f"SELECT (random() < p)::INT AS y, p, x, row % 7 AS g, row // 3 AS id FROM ({drawn})"
+        columns = "(random() < p)::INT AS y, p, 1 - p AS q, x, row % 7 AS g, row // 3 AS id"
+        query = f"SELECT {columns}, p - 0.4 AS low, p + 0.4 AS high FROM ({drawn})"
         with duckdb.connect(config={"memory_limit": "700MB"}) as connection:
             connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
     return str(path)

@@ -71,9 +71,9 @@ These inputs are refused, and take no more memory than that to be refused:
 | input | measured, MB | bound, MB |
 |---|---:|---:|
 {refused}
-The other commands hold the rows they read. Measured on a tenth of the rows:
+The commands at the end of that table hold the rows they read. At the most rows that each takes:
 
-| command | measured, bytes per row | bound, bytes per row |
+| command | measured, MB | bound, MB |
 |---|---:|---:|
 {held}"""
 
@@ -115,7 +115,7 @@ def memory_tables() -> dict[str, str | int]:
     tables = {"bounded": "", "refused": "", "held": ""}
     for row in rows[1:]:
         start, _, rest = row["what"].partition(": ")
-        name = {"refused": "refused", "per row": "held"}.get(start, "bounded")
+        name = {"refused": "refused", "held": "held"}.get(start, "bounded")
         shown = row["what"] if name == "bounded" else rest
         tables[name] += f"| {shown} | {row['ours']:,.0f} | {row['at_most']:,.0f} |\n"
     return {"rows": int(rows[0]["ours"]), **tables}

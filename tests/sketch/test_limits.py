@@ -90,6 +90,40 @@ def test_the_number_of_rows_decides_between_rows_and_sketch(rows, ending, tmp_pa
     assert not read.fits(file)
 
 
+HOLDING = {  # commands that hold rows, and the share of the limit up to which they do
+    "stream": (("-y", "y", "-p", "p"), 2),
+    "compare": (("-y", "y", "-p", "p", "-p", "q"), 2),
+    "abstain": (("-y", "y", "-p", "p", "--risk", "0.2"), 1),
+    "classes": (("-y", "y", "-p", "q", "-p", "p", "--labels", "0,1"), 4),
+    "distinguish": (("-y", "y", "-p", "p", "--covariates", "g"), 4),
+    "distributions": (("-y", "id", "--members", "p,q,g"), 2),
+    "evaluate": (("--time", "id", "--event", "y", "--horizon", "9", "-p", "p"), 4),
+}
+
+
+@pytest.mark.parametrize("command", HOLDING)
+def test_commands_that_hold_rows_refuse_more_than_two_gigabytes_of_them(command, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from calibrant.cli import rows as cli_rows
+    from calibrant.cli.main import calibrant as commands
+
+    words, shares = HOLDING[command]
+    file = tmp_path / "rows.parquet"
+    query = "SELECT range % 2 AS y, (range % 10) / 10 AS p, 1 - p AS q, range AS id, range % 3 AS g"
+    duckdb.sql(f"COPY ({query} FROM range(40)) TO '{file}' (FORMAT parquet)")
+    for module in (read, cli_rows):
+        monkeypatch.setattr(module, "MAX_EXACT_ROWS", 40 * shares - 1)
+    refused = CliRunner().invoke(commands, [command, str(file), *words])
+    assert isinstance(refused.exception, InvalidInputError)
+    assert f"at most {(40 * shares - 1) // shares:,} rows" in str(refused.exception)
+    assert "--state" in str(refused.exception) if command == "stream" else "sample" in str(refused.exception)
+    for module in (read, cli_rows):
+        monkeypatch.setattr(module, "MAX_EXACT_ROWS", 40 * shares)
+    taken = CliRunner().invoke(commands, [command, str(file), *words])
+    assert "rows for this command" not in str(taken.exception)
+
+
 @pytest.mark.parametrize("option", ["--covariates", "--clusters"])
 def test_what_needs_single_rows_says_how_many_may_be_given(rows, option, tmp_path):
     Sketch.from_file(rows, **COLUMNS).save(tmp_path / "rows.sketch")

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.cli import options as opt
 from calibrant.cli.output import show_result
-from calibrant.cli.rows import progress_bar
+from calibrant.cli.rows import progress_bar, refuse_many
 from calibrant.errors import InvalidInputError
 from calibrant.inference.class_table import class_table
 from calibrant.io.read import FileNames, read_table
@@ -43,6 +43,7 @@ def classes(
     if len(predictions) < 2:
         rule, got = "must be given once for each class", f"got {', '.join(map(repr, predictions))}"
         raise InvalidInputError("--prediction", rule, got, "write -p first -p second -p third")
+    refuse_many(file, 2 * len(predictions))  # about 280 bytes per row and class
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = class_labels(categories[outcome], predictions, labels)
     with named_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:

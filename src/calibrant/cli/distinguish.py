@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli import options as opt
 from calibrant.cli.output import print_note, print_result, show_json, show_table
-from calibrant.cli.rows import read_checked, shown_name
+from calibrant.cli.rows import read_checked, refuse_many, shown_name
 from calibrant.files import atomic_write
 from calibrant.groups import distinguisher as learned
 from calibrant.io.read import FileNames
@@ -35,6 +35,7 @@ def distinguish(
     It learns from one half of the rows and is tested on the other, in turns. The question is more than
     calibration: do the covariates know anything that the predictions do not?
     """
+    refuse_many(file, 4)  # about 460 bytes per row
     y, p, weights, others = read_checked(file, **columns, labels=covariates)
     distinguished = learned.distinguish(
         y, p, others, sample_weight=weights, draws=draws, confidence=confidence, nominal=nominal or [],

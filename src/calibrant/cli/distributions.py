@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.cli import options as opt
 from calibrant.cli import output as out
-from calibrant.cli.rows import shown_name
+from calibrant.cli.rows import refuse_many, shown_name
 from calibrant.distributions.quantiles import interval_coverage
 from calibrant.distributions.thresholds import horizon_table
 from calibrant.errors import InvalidInputError
@@ -55,6 +55,7 @@ def distributions(
     given = [members, quantiles, cdf, lower]
     if sum(one is not None for one in given) != 1 or (lower is None) != (upper is None):
         raise InvalidInputError("distributions", f"needs one of {FORMS}", "got none or several")
+    refuse_many(file, (len(members or quantiles or cdf or "lu") + 1) // 2)  # about 70 bytes per column
     how: dict[str, Any] = {"missing": missing, "draws": draws, "seed": seed}
     if time is not None or event is not None:
         found: Any = _horizons(file, time, event, strata, cdf, how)

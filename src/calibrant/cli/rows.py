@@ -271,7 +271,10 @@ def sketch_if_needed(
         _refuse_option_of_rows(of_rows)
         return stored
     outcome, prediction = require_columns(outcome, prediction)
-    if isinstance(outcome, CensoredColumn) or fits(file):
+    if isinstance(outcome, CensoredColumn):
+        refuse_many(file, 4)  # resampling the censoring takes about 500 bytes per row
+        return None
+    if fits(file):
         return None
     _refuse_option_of_rows(of_rows)
     name = shown_name(file)
@@ -291,12 +294,12 @@ def _refuse_option_of_rows(option: str | None) -> None:
         raise InvalidInputError(option, "needs single rows", "got a sketch", hint)
 
 
-def refuse_many(file: FileNames, shares: int = 1) -> None:
+def refuse_many(file: FileNames, shares: int = 1, hint: str = "pass a sample of the rows") -> None:
     """Refuse files of more rows than are held in memory; `shares` of that memory are for each row."""
     if not fits(file, shares):
         most = MAX_EXACT_ROWS // shares
         rule, got = f"must have at most {most:,} rows for this command", "got more"
-        raise InvalidInputError("FILE", rule, got, "pass a sample of the rows")
+        raise InvalidInputError("FILE", rule, got, hint)
 
 
 def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:

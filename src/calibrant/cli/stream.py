@@ -70,6 +70,7 @@ def stream(
         "are known, give stream a file of these rows alone, with the same --state"
     )
     others = [name for name in (by, batch_by) if name]
+    ordered.refuse_many(file, 2, "split FILE, and pass the parts in turn with --state")  # 300 bytes per row
     rows = ordered.read_ordered(file, outcome, prediction, order, others, None if forget_missing else hint)
     with lock_file(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)
