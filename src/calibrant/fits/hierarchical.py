@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ ROUNDS, STEPS = 60, 25  # at most: of the precisions, and of Newton's method for
 NEXT_TO_NOTHING = 0.1  # effective coefficients of a column
 STILL = 1e-2  # change of the logarithm of every precision below which the iteration ends
 TOLERANCE = 1e-8  # of a Newton step
+LOOSE = 1e-3  # the same while precisions still move; what such a step leaves is about its square
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +73,13 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
     work = _Work(logit, outcome, weight, blocks)
     precision = np.full(len(work.spans), FIRST)
     precision[:2] = 1.0
-    beta, covariance = work.optimum(work.centre, precision)
+    beta, covariance = work.optimum(work.centre, precision, LOOSE)
     for _ in range(ROUNDS):
         precision, moved = work.updated(precision, beta, covariance)
-        beta, covariance = work.optimum(beta, precision)
         if moved < STILL:
             break
+        beta, covariance = work.optimum(beta, precision, LOOSE)
+    beta, covariance = work.optimum(beta, precision, TOLERANCE)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     collected = [Shifts(beta[s], errors[s], float(k)) for s, k in zip(work.spans, precision, strict=True)]
     prior = collected[0].precision, collected[1].precision
@@ -85,62 +87,82 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
 
 
 class _Work:
-    """The sparse design of all coefficients, in spans: intercept, slope, then a span per block."""
+    """The design of all coefficients, in spans: intercept, slope, then a span per block.
+
+    Products of its columns are sums over records by level, which takes no matrix of all records.
+    """
 
     def __init__(self, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> None:
-        from scipy import sparse
-
-        n = len(logit)
-        parts = [sparse.csr_matrix(np.column_stack((np.ones(n), logit)))]
-        at, self.spans = 2, [slice(0, 1), slice(1, 2)]
-        for block in blocks:
-            known = np.flatnonzero(block.codes >= 0)
-            values = np.ones(len(known)) if block.values is None else block.values[known]
-            parts.append(sparse.csr_matrix((values, (known, block.codes[known])), (n, block.levels)))
-            self.spans.append(slice(at, at + block.levels))
-            at += block.levels
-        self.outcome, self.weight = outcome, weight
-        self.centre = np.zeros(at)
+        self.logit, self.outcome, self.weight, self.blocks = logit, outcome, weight, blocks
+        ends = np.cumsum([0, 1, 1, *(block.levels for block in blocks)]).tolist()
+        self.spans = [slice(first, last) for first, last in pairwise(ends)]
+        self.centre = np.zeros(ends[-1])
         self.centre[1] = 1.0
-        self.design: Any = sparse.hstack(parts).tocsr()
-        self.transposed: Any = self.design.T.tocsr()
+        self.codes = [np.where(block.codes < 0, block.levels, block.codes) for block in blocks]
 
-    def optimum(self, beta: Array, precision: Array) -> tuple[Array, Array]:
+    def optimum(self, beta: Array, precision: Array, tolerance: float) -> tuple[Array, Array]:
         """Return the penalized maximum and its covariance, by Newton's method with halved steps."""
         from scipy.linalg import cho_factor, cho_solve
 
         penalty = np.repeat(precision, [span.stop - span.start for span in self.spans])
-        loss = self._loss(beta, penalty)
+        loss, eta = self._loss(beta, penalty)
         for _ in range(STEPS):
-            gradient, hessian = self._derivatives(beta, penalty)
+            gradient, hessian = self._derivatives(beta, eta, penalty)
             factor = cho_factor(hessian)
             step, moved = cho_solve(factor, gradient), 0.0
             for halving in range(30):
                 trial = beta - step / 2.0**halving
-                after = self._loss(trial, penalty)
+                after, there = self._loss(trial, penalty)
                 if after <= loss + 1e-12 * abs(loss):
-                    beta, loss, moved = trial, after, float(np.max(np.abs(step))) / 2.0**halving
+                    beta, loss, eta = trial, after, there
+                    moved = float(np.max(np.abs(step))) / 2.0**halving
                     break
-            if moved < TOLERANCE:
+            if moved < tolerance:
                 break
         return beta, np.asarray(cho_solve(factor, np.eye(len(beta))))
 
-    def _loss(self, beta: Array, penalty: Array) -> float:
-        eta = self.design @ beta
+    def _loss(self, beta: Array, penalty: Array) -> tuple[float, Array]:
+        eta = beta[0] + beta[1] * self.logit
+        for block, span in zip(self.blocks, self.spans[2:], strict=True):
+            eta += block.taken(beta[span])
         fit = dot(self.weight, np.logaddexp(0.0, eta) - self.outcome * eta)
-        return fit + 0.5 * float(penalty @ (beta - self.centre) ** 2)
+        return fit + 0.5 * float(penalty @ (beta - self.centre) ** 2), eta
 
-    def _derivatives(self, beta: Array, penalty: Array) -> tuple[Array, Array]:
+    def _derivatives(self, beta: Array, eta: Array, penalty: Array) -> tuple[Array, Array]:
         from scipy.special import expit
 
-        q = expit(self.design @ beta)
-        gradient = self.transposed @ (self.weight * (q - self.outcome)) + penalty * (beta - self.centre)
+        q = expit(eta)
+        surplus = self.weight * (q - self.outcome)
         spread = np.maximum(self.weight * q * (1.0 - q), 1e-12)
-        weighted = self.design.copy()
-        weighted.data = weighted.data * np.repeat(spread, np.diff(weighted.indptr))
-        hessian = (self.transposed @ weighted).toarray()
+        steep = spread * self.logit
+        gradient, hessian = np.empty(len(beta)), np.zeros((len(beta), len(beta)))
+        gradient[:2] = surplus.sum(), dot(self.logit, surplus)
+        hessian[0, 0], hessian[0, 1], hessian[1, 1] = spread.sum(), steep.sum(), dot(self.logit, steep)
+        for j, (block, span) in enumerate(zip(self.blocks, self.spans[2:], strict=True)):
+            gradient[span] = self._sums(j, surplus)
+            hessian[0, span], hessian[1, span] = self._sums(j, spread), self._sums(j, steep)
+            mixed = spread if block.values is None else spread * block.values
+            inside = np.arange(span.start, span.stop)
+            hessian[inside, inside] = self._sums(j, mixed)
+            for k in range(j):
+                hessian[self.spans[2 + k], span] = self._joint_sums(k, j, mixed)
+        gradient += penalty * (beta - self.centre)
+        hessian += np.triu(hessian, 1).T
         hessian[np.diag_indices_from(hessian)] += penalty
-        return np.asarray(gradient), hessian
+        return gradient, hessian
+
+    def _sums(self, j: int, numbers: Array) -> Array:
+        """Return the sum of numbers, times the values of a block, over the records of each of its levels."""
+        block = self.blocks[j]
+        scaled = numbers if block.values is None else numbers * block.values
+        return np.asarray(np.bincount(self.codes[j], scaled, block.levels + 1)[:-1], dtype=np.float64)
+
+    def _joint_sums(self, k: int, j: int, numbers: Array) -> Array:
+        one, other = self.blocks[k], self.blocks[j]
+        both = self.codes[k] * (other.levels + 1) + self.codes[j]
+        scaled = numbers if one.values is None else numbers * one.values
+        sums = np.bincount(both, scaled, (one.levels + 1) * (other.levels + 1)).astype(np.float64)
+        return sums.reshape(one.levels + 1, other.levels + 1)[:-1, :-1]
 
     def updated(self, precision: Array, beta: Array, covariance: Array) -> tuple[Array, float]:
         """Return the next precision of each block, and the largest change of a logarithm that matters.
