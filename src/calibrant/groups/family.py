@@ -204,7 +204,7 @@ SHOWN = 50  # worst subpopulations whose rows are looked at for an interval: as 
 CHART_POINTS = 512
 SOME_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
-GROWTH = 4  # times as many draws at each attempt to decide which groups are wrong
+GROWTH = 2  # times as many draws at each attempt to decide which groups are wrong
 MAX_STEPS = 10**11  # of simulated curves, seconds to half a minute, for more than MORE_DRAWS times the draws
 MAX_BITS = 1 << 31  # of simulated outcomes in memory at a time
 
