@@ -67,24 +67,11 @@ class Place(NamedTuple):
         return f"in row {self.row}{count}{line}"
 
 
-class Message(str):
-    """The text of an error, which keeps its parts."""
-
-    subject: str
-    rule: str
-    got: str
-    hint: str
-    place: Place | None
-
-
-def sentence(subject: str, rule: str, got: str = "", hint: str = "", place: Place | None = None) -> Message:
-    """Put one error message together: ``subject rule; got. Hint: hint``; the place follows what was got."""
+def sentence(subject: str, rule: str, got: str = "", hint: str = "", place: Place | None = None) -> str:
+    """Put one message together: ``subject rule; got. Hint: hint``; the place follows what was got."""
     found = got if place is None else f"{got} {place}".lstrip()
-    made = Message(_ended(f"{subject} {rule}; {found}" if found else f"{subject} {rule}"))
-    if hint:
-        made = Message(f"{made} Hint: {_ended(hint)}")
-    made.subject, made.rule, made.got, made.hint, made.place = subject, rule, got, hint, place
-    return made
+    text = _ended(f"{subject} {rule}; {found}" if found else f"{subject} {rule}")
+    return f"{text} Hint: {_ended(hint)}" if hint else text
 
 
 def _ended(text: str) -> str:
@@ -105,21 +92,21 @@ class CalibrantError(ValueError):
         Name and value of the argument that the hint proposes, or None.
     """
 
-    def __init__(self, message: str = "", rule: str = "", got: str = "", hint: str = "") -> None:
-        """Take a finished message, or the parts of one as `sentence` takes them."""
-        message = sentence(message, rule, got, hint) if rule else message
-        super().__init__(message)
-        self.message = message
-        parts = message if isinstance(message, Message) else sentence("", message)
-        self.subject, self.rule, self.got, self.hint = parts.subject, parts.rule, parts.got, parts.hint
-        self.place = parts.place
-        self.row = None if parts.place is None else parts.place.row
-        self.option = parts.hint.options[0] if isinstance(parts.hint, Hint) else None
+    def __init__(
+        self, subject: str = "", rule: str = "", got: str = "", hint: str = "", place: Place | None = None
+    ) -> None:
+        """Take the parts of a message, or a finished message alone."""
+        self.message = sentence(subject, rule, got, hint, place) if rule else subject
+        super().__init__(self.message)
+        self.subject, self.rule = (subject, rule) if rule else ("", subject)
+        self.got, self.hint, self.place = got, hint, place
+        self.row = None if place is None else place.row
+        self.option = hint.options[0] if isinstance(hint, Hint) else None
 
     def with_parts(self, **parts: Any) -> Self:
         """Return the same error with another subject, rule, got, hint or place."""
         names = ("subject", "rule", "got", "hint", "place")
-        return type(self)(sentence(**{name: getattr(self, name) for name in names} | parts))
+        return type(self)(**{name: getattr(self, name) for name in names} | parts)
 
 
 class InvalidInputError(CalibrantError):
@@ -177,7 +164,7 @@ def reject_rows(
     if count:
         row = int(np.argmax(bad))
         got = f"got {np.asarray(values)[row]}"
-        raise InvalidInputError(sentence(subject, rule, got, hint, Place(row, count)))
+        raise InvalidInputError(subject, rule, got, hint, Place(row, count))
 
 
 def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
@@ -189,7 +176,7 @@ def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
     'these are 2 names; give one at a time, and repeat the option where it takes several'
     """
     hint = _meant(str(name), [str(one) for one in known])
-    return UnknownNameError(sentence(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint))
+    return UnknownNameError(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint)
 
 
 def _meant(name: str, known: list[str]) -> str:

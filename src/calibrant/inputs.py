@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import Hint, InvalidInputError, Place, reject_rows, sentence
+from calibrant.errors import Hint, InvalidInputError, Place, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.results import Array
 
@@ -101,7 +101,7 @@ def numeric_vector(data: Any, name: str, *, labels: bool = False) -> npt.NDArray
     if array.dtype.kind not in "biuf":
         hint = label_hint(np.unique(array)[:3].tolist()) if labels and array.dtype.kind in "US" else ""
         got = f"got dtype {array.dtype}, {array.tolist()[0]!r}"
-        raise InvalidInputError(sentence(name, "must be numeric", got, hint, Place(0)))
+        raise InvalidInputError(name, "must be numeric", got, hint, Place(0))
     return array
 
 
@@ -152,7 +152,7 @@ def _numbers(array: npt.NDArray[Any], name: str, labels: bool) -> Array:
         if labels and isinstance(item, str | bytes):
             texts = {other for other in array.tolist() if isinstance(other, type(item))}
             hint = label_hint(sorted(texts)[:3])
-        raise InvalidInputError(sentence(name, rule, got, hint, Place(row)))
+        raise InvalidInputError(name, rule, got, hint, Place(row))
     return out
 
 

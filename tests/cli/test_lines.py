@@ -11,10 +11,10 @@ from typed import calibrant
 from calibrant import errors
 from calibrant.cli.main import error_text
 from calibrant.cli.options import BEHIND
-from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, Place, sentence
+from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, Place
 
 SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
-ERROR = InvalidInputError(sentence("column 'p'", "must lie in [0, 1]", "got 1.7", "divide", Place(1, 1)))
+ERROR = InvalidInputError("column 'p'", "must lie in [0, 1]", "got 1.7", "divide", Place(1, 1))
 
 
 def worded(error, *files):
@@ -22,8 +22,8 @@ def worded(error, *files):
 
 
 def test_an_error_has_its_parts_as_attributes():
-    words = sentence("y_prob", "must not be missing", "got nan", DROP_MISSING, Place(17, 4))
-    for error in (InvalidInputError(words), pickle.loads(pickle.dumps(InvalidInputError(words)))):
+    made = InvalidInputError("y_prob", "must not be missing", "got nan", DROP_MISSING, Place(17, 4))
+    for error in (made, pickle.loads(pickle.dumps(made))):
         assert (error.subject, error.rule, error.got) == ("y_prob", "must not be missing", "got nan")
         assert (error.row, error.option) == (17, ("missing", "drop"))
         assert error.hint == 'pass missing="drop" to leave such rows out and have them counted'
@@ -31,13 +31,13 @@ def test_an_error_has_its_parts_as_attributes():
     plain = errors.UnknownNameError("no parts")
     assert (str(plain), plain.subject, plain.row, plain.option) == ("no parts", "", None, None)
     assert worded(plain) == "no parts"
-    swapped = InvalidInputError(words).with_parts(subject="column 'p'")
-    assert str(swapped) == str(InvalidInputError(words)).replace("y_prob", "column 'p'")
+    swapped = made.with_parts(subject="column 'p'")
+    assert str(swapped) == str(made).replace("y_prob", "column 'p'")
 
 
 def test_a_hint_is_worded_with_options_of_the_command():
     has = click.Command("x", params=[click.Option(["--missing"])])
-    error = InvalidInputError(sentence("y", "must not be missing", "got nan", DROP_MISSING))
+    error = InvalidInputError("y", "must not be missing", "got nan", DROP_MISSING)
     assert "Hint: pass --missing drop to leave" in error_text(error, has, {})
     assert 'Hint: pass missing="drop" in Python to' in error_text(error, click.Command("x"), {})
     odd = Hint("pass {} if '{}' counts as 1", pos_label="{}")
@@ -74,7 +74,7 @@ def test_a_state_is_not_a_file_of_rows(tmp_path):
 def test_a_file_that_the_error_names_is_looked_into(tmp_path, name):
     path = tmp_path / name
     path.write_text("y,p\n0,0.2\n\n1,1.7\n")
-    error = InvalidInputError(sentence("column 'p'", "must", "got 1.7", "divide", Place(1, 1, str(path))))
+    error = InvalidInputError("column 'p'", "must", "got 1.7", "divide", Place(1, 1, str(path)))
     assert worded(error) == str(error).replace(" (1 row)", ", line 4 (1 row)")
 
 

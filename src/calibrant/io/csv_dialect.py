@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from calibrant.errors import UnreadableFileError, sentence
+from calibrant.errors import UnreadableFileError
 
 HEADER_BYTES = 2**22  # a header longer than this is not a header
 FIRST_LINES = 1000  # of a file that DuckDB unpacks: empty ones, and a header with line breaks in quotes
@@ -67,7 +67,7 @@ def _start_of_zstandard(path: Path) -> bytes:
     except duckdb.Error as error:
         reason, *more = str(error).splitlines()
         if any("not utf-8" in line for line in more):
-            raise UnreadableFileError(not_utf8(f"file {str(path)!r}", LATIN, line_of(reason))) from None
+            raise not_utf8(f"file {str(path)!r}", LATIN, line_of(reason)) from None
         raise UnreadableFileError(f"file {str(path)!r}", "must be readable", reason) from None
     return "".join(f"{line or ''}\n" for (line,) in rows).encode()
 
@@ -87,7 +87,7 @@ def decoded(path: Path, head: bytes) -> str:
     name = f"file {str(path)!r}"
     for mark, encoding in MARKS.items():
         if head.startswith(mark):
-            raise UnreadableFileError(not_utf8(name, encoding))
+            raise not_utf8(name, encoding)
     if b"\0" in head:
         rule, got = "must be text", "got zero bytes in the header"
         raise UnreadableFileError(name, rule, got, "is it UTF-16, or not a CSV file")
@@ -95,14 +95,15 @@ def decoded(path: Path, head: bytes) -> str:
         return head.decode("utf-8")
     except UnicodeDecodeError as error:
         got = f"byte 0x{head[error.start]:02x} in the header"
-        raise UnreadableFileError(not_utf8(name, LATIN, got)) from None
+        raise not_utf8(name, LATIN, got) from None
 
 
-def not_utf8(name: str, encoding: str, found: str = "") -> str:
-    """Return the message for a file in another encoding, with the way to convert it."""
+def not_utf8(name: str, encoding: str, found: str = "") -> UnreadableFileError:
+    """Return the error for a file in another encoding, with the way to convert it."""
     got = f"got {found}, as in {encoding}" if found else f"got {encoding}"
     source = encoding.split()[0].upper()
-    return sentence(name, "must be UTF-8", got, f"iconv -f {source} -t UTF-8 FILE > utf8.csv")
+    hint = f"iconv -f {source} -t UTF-8 FILE > utf8.csv"
+    return UnreadableFileError(name, "must be UTF-8", got, hint)
 
 
 def stray_byte(path: Path) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name
 from calibrant.io.csv_dialect import LATIN, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
 from calibrant.io.session import file_format, identifier, literal
 
@@ -82,9 +82,8 @@ def unread_sql(text: str, number: str) -> str:
 
 def not_a_number(column: str, text: str, place: Place) -> InvalidInputError:
     """Build the error for a cell that is not a number, with a hint that fits."""
-    return InvalidInputError(
-        sentence(f"column {column!r}", "must be numeric", f"got the text {text!r}", hint(text), place)
-    )
+    got = f"got the text {text!r}"
+    return InvalidInputError(f"column {column!r}", "must be numeric", got, hint(text), place)
 
 
 def hint(text: str) -> str:
@@ -325,15 +324,15 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
     shown = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     name = f"file {shown!r}"
     if any("single threaded" in line for line in lines):
-        return NotInPiecesError(sentence(name, "must be readable in pieces"))
+        return NotInPiecesError(name, "must be readable in pieces")
     if file_format(files[0]) != "csv":
         return UnreadableFileError(name, f"must be readable as {file_format(files[0])}", lines[0].rstrip("."))
     if any("unicode" in line.lower() or "utf-8" in line.lower() for line in lines):
         for file in files:
             if (stray := stray_byte(file)) is not None:
                 got = f"byte 0x{stray[1]:02x} in line {stray[0]:,}"
-                return UnreadableFileError(not_utf8(f"file {str(file)!r}", LATIN, got))
-        return UnreadableFileError(not_utf8(name, LATIN, line_of(lines[0])))
+                return not_utf8(f"file {str(file)!r}", LATIN, got)
+        return not_utf8(name, LATIN, line_of(lines[0]))
     counts = [line for line in lines if line.startswith("Expected Number of Columns")]
     line = next((line.rsplit(" ", 1)[-1] for line in lines if "CSV Error on Line" in line), "")
     if counts:

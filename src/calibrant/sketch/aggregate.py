@@ -21,7 +21,6 @@ from calibrant.errors import (
     InvalidInputError,
     MissingDependencyError,
     reject_name,
-    sentence,
 )
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, from_xarray, repeated_names
@@ -393,7 +392,7 @@ def refuse(
         if word == "negative":
             hint = Hint("pass {} to leave such rows out", invalid="drop")
         place = bad.place(count) if bad else None
-        raise InvalidInputError(sentence(f"column {name!r}", RULES[word], found, hint, place))
+        raise InvalidInputError(f"column {name!r}", RULES[word], found, hint, place)
 
 
 def _range(frame: Any, name: str) -> tuple[float, float]:
