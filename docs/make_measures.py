@@ -43,7 +43,7 @@ HEAD = """# Choosing a measure
 | complete | 0 (or the ideal value) for perfectly calibrated forecasts, and samples of them tend to it; "population": samples do not |
 | sound | 0 (or the ideal value) only for those |
 | valid | a test by it tells smooth errors above this rate in the number of records T from 0 |
-| truthful | "strict": only the truth is best; "batch": the truth is never beaten when all predictions come first; "approximate": beaten by a constant factor at most ([more](truthful.md)) |
+| truthful | "strict": only the truth is best; "batch": the truth is never beaten when all predictions come first; "approximate": beaten by a constant factor at most, again when all predictions come first ([more](truthful.md)) |
 | consistent (c, s) | the value lies between the powers s and c of the distance to calibration, up to constants |
 | Lipschitz | the value changes by at most this constant times the mean change of the predictions |
 | certified | a [sketch](scale.md) proves bounds on the value of the rows it was made from |
