@@ -12,7 +12,7 @@ from oracles import beyond
 
 import calibrant as cb
 from calibrant.censoring import censored
-from calibrant.inference.paired_rows import paired_rows
+from calibrant.inference.paired_rows import complete_rows
 
 RECORDS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0]), st.integers(0, 2)),
@@ -167,7 +167,7 @@ def test_comparisons_estimate_the_censoring_again() -> None:
 def test_each_resample_of_a_comparison_has_the_weights_of_its_own_rows() -> None:
     time, event, p = survival(40, 0.8)
     y = censored(time, event, 1.0)
-    rows = paired_rows(y, {"a": p, "b": p**2}, None, "error", None)
+    rows = complete_rows(y, {"a": p, "b": p**2}, None, "error", None).in_order()
     times, weight = rows.draw(np.random.default_rng(3), 5)
     picked = np.random.default_rng(3).integers(0, 40, size=(5, 40))
     for k, chosen in enumerate(picked):  # the same resample, written out and weighted from scratch

@@ -14,7 +14,7 @@ from samples import Sample, samples, size_bound
 import calibrant as cb
 from calibrant.errors import LevelSetWarning
 from calibrant.inference.bootstrap import coarse
-from calibrant.inference.null import NullOutcomes, null_values
+from calibrant.inference.null import Drawing, NullOutcomes, null_values
 from calibrant.inference.testing import law_serves
 from calibrant.metrics.null_laws import BROWNIAN_RANGE
 
@@ -273,7 +273,7 @@ def test_undefined_draws_count_as_extreme():
     """With 4 records a slope is often undefined in the draws; the p-value must not drop for it."""
     f = cb.Forecasts([0, 1, 0, 1, 1, 0], [0.3, 0.2, 0.6, 0.7, 0.9, 0.1])
     row = cb.measures()["slope"]
-    drawn = null_values(f, row, {}, null=NullOutcomes(f), draws=200, seed=1)
+    drawn = null_values(f, row, NullOutcomes(f), Drawing(200, 1))
     assert np.isinf(drawn).any()
     pvalue = cb.calibration_test(f, measure="slope", draws=200, seed=1).pvalue
     assert pvalue >= np.mean(np.isinf(drawn))

@@ -12,7 +12,7 @@ from samples import samples
 import calibrant as cb
 from calibrant.errors import InvalidInputError, LevelSetWarning, TooFewRecordsError, UnknownNameError
 from calibrant.inference.bootstrap import Resampler, seminorm_power
-from calibrant.inference.null import TwoPointWeights, max_record_weight
+from calibrant.inference.null import TwoPointWeights, max_record_weight, with_options
 from calibrant.metrics.distance.lower import transport_deviation
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
@@ -245,7 +245,7 @@ def test_the_power_of_a_seminorm_follows_the_options(options):
     f = cb.Forecasts(rng.random(400) < 0.7 * p, p)
     name = options.pop("measure")
     row = cb.measures()[name]
-    assert seminorm_power(f, row, {**row.options, **options}) == 1
+    assert seminorm_power(f, with_options(row, options)) == 1
     found = cb.confidence_interval(f, measure=name, seed=1, **options)
     assert found.value in found
 

@@ -194,7 +194,7 @@ def test_resampled_rows_keep_their_numbers(weighted, monkeypatch):
     """Counts were once normalised along with the weights; each resample has whole records, n in all."""
     seen = []
 
-    def kept(forecasts, row, settings, drawn, quick):
+    def kept(forecasts, row, drawn, quick):
         seen.append((forecasts, drawn))
         return np.zeros(len(drawn.weights))
 

@@ -34,11 +34,10 @@ def test_the_same_noise_on_levels_and_on_cells(name, monkeypatch):
     monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
     monkeypatch.setattr(coarsening, "TOLERATED", 0.2)
     row = find_measure(name)
-    settings = row.settings()
     for p in shapes(6_000):
         y = np.random.default_rng(6).random(len(p)) < p
         forecasts = cb.Forecasts(y, p)
-        grid = coarsen_for_interval(forecasts, row, settings, 0.95)
+        grid = coarsen_for_interval(forecasts, row, 0.95)
         assert grid.starts is not None
         apart = apart_by_merging(forecasts, grid, row, 40)
         assert apart.max() <= grid.added
@@ -56,10 +55,9 @@ def rare_and_narrow(n):
 @pytest.mark.parametrize("name", ["smooth", "emd", "atb", "l1-atb"])
 def test_predictions_that_hardly_differ_keep_the_promise_too(name):
     row = find_measure(name)
-    settings = row.settings()
     for p in rare_and_narrow(20_000):
         forecasts = cb.Forecasts(np.random.default_rng(6).random(len(p)) < p, p)
-        grid = coarsen_for_interval(forecasts, row, settings, 0.95)
+        grid = coarsen_for_interval(forecasts, row, 0.95)
         assert grid.starts is not None
         assert np.all(apart_by_merging(forecasts, grid, row, 20) <= grid.added)
 

@@ -11,7 +11,7 @@ from samples import samples
 from calibrant.evaluation.rows import CachedNullOutcomes, CachedResampler
 from calibrant.fits.roots import root
 from calibrant.inference.bootstrap import Resampler, values_of_resamples
-from calibrant.inference.null import NullOutcomes, one_by_one, values_of_outcomes
+from calibrant.inference.null import NullOutcomes, one_by_one
 from calibrant.kernels import logistic, partitions
 from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
 from calibrant.metrics.lookup import find_measure
@@ -40,8 +40,8 @@ def alone(row: Measure) -> Measure:
 def test_outcomes_at_once_are_those_one_by_one(name, sample, seed):
     forecasts, row = sample.forecasts, find_measure(name)
     outcomes = NullOutcomes(forecasts).outcomes(np.random.default_rng(seed), 6)
-    at_once = values_of_outcomes(forecasts, row, row.settings(), outcomes)
-    single = one_by_one(forecasts, row, row.settings(), outcomes)
+    at_once = row.null.tables(forecasts, outcomes, forecasts.weights[None], row.settings())
+    single = one_by_one(forecasts, row, outcomes)
     loose = 1e-8 if sample.w is None else 1e-4  # weights over ten orders of magnitude cost digits
     np.testing.assert_allclose(at_once, single, rtol=loose, atol=1e-9)
 
@@ -52,8 +52,8 @@ def test_outcomes_at_once_are_those_one_by_one(name, sample, seed):
 def test_resamples_at_once_are_those_one_by_one(name, sample, seed):
     forecasts, row = sample.forecasts, find_measure(name)
     drawn = Resampler(forecasts).draw(np.random.default_rng(seed), 6)
-    at_once = values_of_resamples(forecasts, row, row.settings(), drawn, quick=False)
-    single = values_of_resamples(forecasts, alone(row), row.settings(), drawn, quick=False)
+    at_once = values_of_resamples(forecasts, row, drawn, quick=False)
+    single = values_of_resamples(forecasts, alone(row), drawn, quick=False)
     loose = 1e-8 if sample.w is None else 1e-4  # weights over ten orders of magnitude cost digits
     np.testing.assert_allclose(at_once, single, rtol=loose, atol=1e-9)
 

@@ -16,7 +16,7 @@ from calibrant.formatting import confidence_text, format_value, limits_text, plu
 from calibrant.inference.bootstrap import Resampler, Resamples, coarse
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, score_interval
-from calibrant.inference.null import NullOutcomes, null_values
+from calibrant.inference.null import Drawing, NullOutcomes, null_values
 from calibrant.inference.testing import DEFAULT_TEST, TestResult, by_signs, find_test, law_serves, run_test
 from calibrant.metrics.binned import mostly_distinct
 from calibrant.metrics.lookup import measure, measures
@@ -228,6 +228,7 @@ class NullReference:
     def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
         self.forecasts = forecasts
         self._draws, self._confidence, self._seed = draws, confidence, seed
+        self._drawing = Drawing(draws, seed)
         self._fast, self._slow = (_Cells(coarse(forecasts, most)) for most in (MAX_NULL_CELLS, SLOW_CELLS))
 
     @property
@@ -266,16 +267,14 @@ class NullReference:
     def _test(self, about: Measure) -> TestResult:
         cells, law = self._cells(about), about.null.law
         if self.forecasts.binary and by_signs(self.forecasts):
-            return run_test(cells.forecasts, about, {}, draws=self._draws, seed=self._seed)
+            return run_test(cells.forecasts, about, self._drawing)
         by_law = not self.forecasts.binary or (law is not None and law_serves(self.forecasts, law))
         return run_test(
             self.forecasts if by_law else cells.forecasts,
             about,
-            {},
+            self._drawing,
             null=None if by_law else cells.null,
             method="asymptotic" if by_law and self.forecasts.binary else "auto",  # not to be decided twice
-            draws=self._draws,
-            seed=self._seed,
         )
 
     def judged(self, row: ResultRow) -> ResultRow:
@@ -316,18 +315,16 @@ class NullReference:
             return self._inner_interval(row, certain)
         if self._confidence == 0:
             return row
-        cells, settings = self._cells(row.about), dict(row.about.options)
+        cells = self._cells(row.about)
         needs_rows = not self.forecasts.binary and row.about.name in ISOTONIC  # inverted tests need fractions
         few = self.forecasts.levels <= FEW_ROWS and self.forecasts.record_outcomes is not None
         source = self.forecasts if needs_rows and few else cells.forecasts
         interval = bounds(
             source,
             row.about,
-            settings,
-            value=float(row.about.function.core(source, **settings)),  # of the cells, as are the resamples
+            self._drawing,
+            value=float(row.about.function.core(source, **row.about.options)),  # of the cells, as are draws
             confidence=self._confidence,
-            draws=self._draws,
-            seed=self._seed,
             pvalue=row.pvalue,
             resampler=None if source is self.forecasts else cells.resampler,
         )
@@ -365,7 +362,6 @@ class NullReference:
         """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
         if row.value is None or row.pvalue is None or not self.forecasts.binary or by_signs(self.forecasts):
             return None
-        cells, settings = self._cells(row.about), dict(row.about.options)
-        how: dict[str, Any] = {"draws": self._draws, "seed": self._seed}
-        values = null_values(cells.forecasts, row.about, settings, null=cells.null, **how)
+        cells = self._cells(row.about)
+        values = null_values(cells.forecasts, row.about, cells.null, self._drawing)
         return NullSample(row.about.name, values, row.value, row.pvalue)

@@ -21,22 +21,24 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.null import (
     CROWDED,
     ClusterSummary,
+    Drawing,
     TwoPointWeights,
     batched,
     check_enough,
     cluster_summary,
-    clusters_of,
     has_equal_weights,
     is_clustered,
     measured,
     one_by_one,
+    record_clusters,
     record_outcomes,
     record_weights,
+    values_of_residuals,
 )
 from calibrant.kernels.cumulative import curve_moves
 from calibrant.metrics.distance.lower import deviation_applies
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import Progress, dot, in_blocks
+from calibrant.parallel import dot
 from calibrant.results import Array
 
 ADDED = 2.0  # records of either outcome that are mixed into what is resampled
@@ -67,8 +69,8 @@ class Resamples:
 
     weights: Array
     outcomes: Array
-    squared_weights: Array
-    counts: Array
+    squared_weights: Array | None = None  # these are left out where the measure does without them
+    counts: Array | None = None
     records: DrawnRecords | None = None
 
 
@@ -101,9 +103,13 @@ class Resampler:
         self.width = 2 * forecasts.levels if crowded or self.kind == "sketch" else forecasts.n
         if self.kind == "censored":
             self.width = forecasts.records.length
-        self.mixed = _mixed(forecasts, added)
-        self.centre = resampling_centre(forecasts, added)
+        self.mixed = _mixed(added, 1 / float(forecasts.squared_weights.sum()))
         self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
+        if self.kind == "clusters":
+            self._by_cluster = _ClusterTables.of(forecasts)
+            self.width = max(self._by_cluster.clusters.number, 4 * forecasts.levels)
+            self.mixed = _mixed(added, self._by_cluster.independent)
+        self.centre = self.centre_of(forecasts)
         if self.kind == "counts":
             ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
             cells = np.concatenate([ones, forecasts.counts - ones])
@@ -111,11 +117,10 @@ class Resampler:
             self._cell_of = None if crowded else np.repeat(np.arange(len(cells)), cells)
         elif self.kind == "sketch":
             self._stand_ins = TwoPointWeights.of(forecasts)
-        elif self.kind == "clusters":
-            self._by_cluster = _ClusterTables.of(forecasts)
-            self.width = max(self._by_cluster.clusters.number, 4 * forecasts.levels)
-            self.mixed = self._by_cluster.mixed(added)
-            self.centre = (1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights
+
+    def centre_of(self, forecasts: Forecasts) -> Array:
+        """Return the weight of y per level that is drawn from; of the records, on their levels or merged."""
+        return np.asarray((1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights)
 
     def widening(self, confidence: float) -> float:
         """Return the factor by which resampled deviations are too small: 1 unless there are clusters."""
@@ -229,7 +234,7 @@ class _ClusterTables:
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _ClusterTables:
-        clusters, found = clusters_of(forecasts), cluster_summary(forecasts)
+        clusters, found = record_clusters(forecasts), cluster_summary(forecasts)
         weight, outcome = record_weights(forecasts), record_outcomes(forecasts)
         residuals = weight * (outcome - np.repeat(forecasts.values, forecasts.counts))
         check_enough(found, clusters, residuals)
@@ -243,11 +248,6 @@ class _ClusterTables:
         """The number of independent records that carry as much information."""
         squares = float(self.forecasts.squared_weights.sum())
         return 1 / (squares * max(1.0, self.summary.design_effect))
-
-    def mixed(self, added: float) -> float:
-        """Return the share of added records among all, by their noise."""
-        share = 2 * added / self.independent
-        return share / (1 + share)
 
     def draw(self, generator: np.random.Generator, rows: int, mixed: float) -> Resamples:
         """Draw whole clusters with replacement, and mix in added records one at a time."""
@@ -269,16 +269,10 @@ class _ClusterTables:
         return Resamples(weights, outcomes, squares / total[:, None] ** 2, counts)
 
 
-def _mixed(forecasts: Forecasts, added: float) -> float:
-    """Return the share of added records among all, by their noise."""
-    share = 2 * added * float(forecasts.squared_weights.sum())
+def _mixed(added: float, records: float) -> float:
+    """Return the share of added records among all, whose noise is that of this many independent ones."""
+    share = 2 * added / records
     return share / (1 + share)
-
-
-def resampling_centre(forecasts: Forecasts, added: float = ADDED) -> Array:
-    """Return the weight of y per level that is drawn from: the mean of all resamples."""
-    mixed = _mixed(forecasts, added)
-    return np.asarray((1 - mixed) * forecasts.outcomes + mixed / 2 * forecasts.weights)
 
 
 def tallied(picked: Any, cells: int) -> Any:
@@ -288,50 +282,25 @@ def tallied(picked: Any, cells: int) -> Any:
     return np.bincount(picked.ravel(), minlength=rows * cells).reshape(rows, cells)
 
 
-def resampled_values(
-    forecasts: Forecasts,
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    resampler: Resampler,
-    draws: int,
-    seed: int,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Array:
-    """Return the measure of `draws` resamples of the records; NaN where it has no value."""
-    quick = row.null.residuals_only and batched(forecasts, row, settings)
+def resampled_values(row: Measure, resampler: Resampler, drawing: Drawing) -> Array:
+    """Return the measure of resamples of the records; NaN where it has no value."""
+    forecasts = resampler.forecasts
+    quick = row.null.residuals_only and batched(forecasts, row)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        return values_of_resamples(forecasts, row, settings, resampler.draw(generator, rows), quick)
+        return values_of_resamples(forecasts, row, resampler.draw(generator, rows), quick)
 
-    return in_blocks(
-        work,
-        draws,
-        width=resampler.width,
-        seed=seed,
-        threads=threads if quick else 1,
-        progress=progress,
-    )
+    return drawing.run(work, resampler.width, alone=not quick)
 
 
-def resampled_deviations(
-    forecasts: Forecasts,
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    resampler: Resampler,
-    draws: int,
-    seed: int,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Array | None:
+def resampled_deviations(row: Measure, resampler: Resampler, drawing: Drawing) -> Array | None:
     """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it.
 
     Moves are counted from the centre of the resamples.
     """
-    null, power = row.null, seminorm_power(forecasts, row, settings)
-    if not power and (null.deviation is None or not deviation_applies(row.settings(settings))):
+    forecasts, null = resampler.forecasts, row.null
+    power = seminorm_power(forecasts, row)
+    if not power and (null.deviation is None or not deviation_applies(row.settings())):
         return None
 
     def work(generator: np.random.Generator, rows: int) -> Array:
@@ -341,41 +310,48 @@ def resampled_deviations(
             return null.deviation(forecasts, weights, outcomes)  # type: ignore[misc]
         residuals = outcomes - weights * forecasts.values
         if null.batch is not None:
-            return np.asarray(null.batch(forecasts, residuals, settings)) ** (1 / power)
+            return values_of_residuals(forecasts, row, residuals) ** (1 / power)
         drawn_around = forecasts.weights * forecasts.values + residuals
-        return one_by_one(forecasts, row, settings, drawn_around) ** (1 / power)
+        return one_by_one(forecasts, row, drawn_around) ** (1 / power)
 
-    return in_blocks(work, draws, width=resampler.width, seed=seed, threads=threads, progress=progress)
+    return drawing.run(work, resampler.width)
 
 
-def seminorm_power(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> int:
+def seminorm_power(forecasts: Forecasts, row: Measure) -> int:
     """Return k where the measure is the k-th power of a seminorm of the residuals, 0 where it is none.
 
     Options change k (ATB of norm 1, the root of an ECE), so it is seen from doubling residuals.
     """
     if row.null.batch is None:
         return row.null.power
-    if not row.null.power or not batched(forecasts, row, settings):
+    if not row.null.power or not batched(forecasts, row):
         return 0
-    once, twice = row.null.batch(forecasts, np.outer([1.0, 2.0], forecasts.weights), settings)  # type: ignore[misc]
+    once, twice = values_of_residuals(forecasts, row, np.outer([1.0, 2.0], forecasts.weights))
     return round(float(np.log2(twice / once)))
 
 
-def values_of_resamples(
-    forecasts: Forecasts, row: Measure, settings: dict[str, Any], drawn: Resamples, quick: bool
-) -> Array:
+def values_of_resamples(forecasts: Forecasts, row: Measure, drawn: Resamples, quick: bool) -> Array:
     """Take the measure of every resample: all at once where residuals are all it needs."""
     if quick:
-        residuals = drawn.outcomes - drawn.weights * forecasts.values
-        return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
+        return values_of_residuals(forecasts, row, drawn.outcomes - drawn.weights * forecasts.values)
     tables = row.null.tables
-    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, settings)
+    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, row.options)
     if values is None:
-        values = [measured(_rebuilt(forecasts, drawn, k), row, settings) for k in range(len(drawn.weights))]
+        values = [measured(_rebuilt(forecasts, drawn, k), row) for k in range(len(drawn.weights))]
     return np.where(np.isfinite(values), values, np.nan)
 
 
+def has_tables(forecasts: Forecasts, row: Measure) -> bool:
+    """Return whether the row evaluates many data sets at once from weights and outcomes by level."""
+    if row.null.tables is None:
+        return False
+    found = row.null.tables(forecasts, forecasts.outcomes[None], forecasts.weights[None], row.options)
+    return found is not None
+
+
 def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
+    assert drawn.squared_weights is not None
+    assert drawn.counts is not None
     kept = drawn.weights[k] > 0
     weight, outcome = (None, None) if drawn.records is None else drawn.records.of(k)
     return Forecasts.from_levels(
@@ -501,62 +477,65 @@ class Coarsened:
         return None if self.starts is None else self.forecasts.levels
 
 
-def coarsen_for_interval(
-    forecasts: Forecasts, row: Measure, settings: dict[str, Any], confidence: float
-) -> Coarsened:
+def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) -> Coarsened:
     """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
 
     A deviation is at least LEAST_SHARE times that of the mean residual, whose quantile is known, so an
     interval's half-width is known from below before anything is drawn.
     """
-    counted = forecasts.binary and forecasts.record_outcomes is None and has_equal_weights(forecasts)
+    clusters = forecasts.clusters if is_clustered(forecasts) else None
+    counted = clusters is not None or forecasts.record_outcomes is None
+    counted = counted and forecasts.binary and has_equal_weights(forecasts)
     if row.null.merging is None or forecasts.levels < MERGED_ABOVE or not counted:
         return Coarsened(forecasts)
-    variance = noise_variance(forecasts)
-    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
-    reach = LEAST_SHARE * quantile * math.sqrt(float(variance.sum()))
+    v, mixed = forecasts.values, _mixed(ADDED, forecasts.n)
+    rate = np.clip((1 - mixed) * forecasts.outcomes / forecasts.weights + mixed / 2, 0.0, 1.0)
+    # of the residual of each level: sum of w^2 (y - v)^2
+    variance = forecasts.squared_weights * (rate * (1 - v) ** 2 + (1 - rate) * v**2)
+    whole, spanned = float(variance.sum()), 1.0
+    if clusters is not None:
+        level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
+        residuals = (record_outcomes(forecasts) - v[level_of]) / forecasts.n
+        spanned = float(np.square(np.bincount(clusters.codes)).sum()) / forecasts.n
+        whole = max(whole, float(np.square(clusters.total(residuals - residuals.mean())).sum()))
+    reach = LEAST_SHARE * NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(whole)
     cells = FEWEST_CELLS
     while 4 * cells <= forecasts.levels:
         starts = cell_starts(forecasts, cells)
         taken = merged_levels(forecasts, starts)
-        moved = CoarseningError.of(forecasts, taken, starts, variance)
-        added = row.null.merging(moved.area, moved.length, settings) + moved.shift
+        together: Array | float = 1.0
+        if clusters is not None:
+            cell_of = np.repeat(np.arange(len(starts)), np.add.reduceat(forecasts.counts, starts))
+            pairs, place = np.unique(cell_of * clusters.number + clusters.codes, return_inverse=True)
+            most = np.square(np.bincount(place.reshape(-1), np.abs(residuals)))
+            ratio = np.bincount(pairs // clusters.number, most) / np.bincount(cell_of, residuals**2)
+            together = np.repeat(ratio, np.diff(starts, append=forecasts.levels))
+        area, length, shift = coarsening_error(forecasts, taken, starts, variance * together, spanned)
+        added = row.null.merging(area, length, row.options) + shift
         if added <= TOLERATED * reach:
             return Coarsened(taken, starts, added)
         cells *= 2
     return Coarsened(forecasts)
 
 
-def noise_variance(forecasts: Forecasts) -> Array:
-    """Return the variance that resampling gives to the residual of each level: sum of w^2 (y - v)^2."""
-    v = forecasts.values
-    rate = np.clip(resampling_centre(forecasts) / forecasts.weights, 0.0, 1.0)
-    return np.asarray(forecasts.squared_weights * (rate * (1 - v) ** 2 + (1 - rate) * v**2))
+def coarsening_error(
+    forecasts: Forecasts,
+    cells: Forecasts,
+    starts: npt.NDArray[np.intp],
+    variance: Array,
+    spanned: float,
+) -> tuple[float, float, float]:
+    """Bound how far merging moves the cumulative curve of a noise; the bounds are hardly ever exceeded.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CoarseningError:
-    """How far merging moves the cumulative curve of a noise: bounds that it exceeds hardly ever.
-
-    `area` is the integral of the move, `length` the root of the integral of its square, and `shift` what
-    changes because all records of a cell count with the mean prediction of the cell. Moves in different
-    cells are independent, so sums over cells are close to their means: SIGMAS standard deviations are added.
+    They are the integral of the move, the root of the integral of its square, and what changes because all
+    records of a cell count with the mean prediction of the cell. Moves in different cells are independent,
+    so sums over cells are close to their means: SIGMAS standard deviations are added.
+    Clusters that meet `spanned` cells make the variance of such sums up to that much larger (Efron, Stein).
     """
-
-    area: float
-    length: float
-    shift: float
-
-    @classmethod
-    def of(
-        cls, forecasts: Forecasts, cells: Forecasts, starts: npt.NDArray[np.intp], variance: Array
-    ) -> CoarseningError:
-        """Integrate standard deviation and variance of the move, cell by cell."""
-        areas, squares, apart = curve_moves(
-            forecasts.values, variance, forecasts.squared_weights, cells.values, starts
-        )
-        return cls(
-            float(areas.sum()) + SIGMAS * math.sqrt(dot(areas, areas)),
-            math.sqrt(float(squares.sum()) + SIGMAS * math.sqrt(3 * dot(squares, squares))),
-            SIGMAS * math.sqrt(apart),
-        )
+    areas, squares, apart = curve_moves(
+        forecasts.values, variance, spanned * forecasts.squared_weights, cells.values, starts
+    )
+    sigmas = SIGMAS * math.sqrt(spanned)
+    area = float(areas.sum()) + sigmas * math.sqrt(dot(areas, areas))
+    length = math.sqrt(float(squares.sum()) + sigmas * math.sqrt(3 * dot(squares, squares)))
+    return area, length, SIGMAS * math.sqrt(apart)

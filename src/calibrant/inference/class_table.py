@@ -18,6 +18,7 @@ from calibrant.formatting import (
 from calibrant.inference.classic_tests import visible_bias
 from calibrant.inference.pvalues import holm
 from calibrant.inference.testing import calibration_test
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.multiclass import class_wise, top_label
 from calibrant.parallel import Progress, checked_draws, recorded_seed, report_progress
@@ -133,6 +134,7 @@ def _line(one: ClassLevel) -> tuple[Any, ...]:
     )
 
 
+@shares_parameters("")
 def class_table(
     y_true: Any,
     probabilities: Any,
@@ -161,15 +163,9 @@ def class_table(
         Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
     missing
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
-    draws, seed
-        Simulations for p-values without a limit law, and their seed. There are at least 20 for each class:
-        with fewer, no class could be found at the 5% level once p-values allow for all of them.
-    progress
-        Called with the share of the classes that are done.
-
-    Returns
-    -------
-    ClassTable
+    draws
+        Simulations for p-values without a limit law. There are at least 20 for each class: with fewer, no
+        class could be found at the 5% level once p-values allow for all of them.
 
     Examples
     --------

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
-from calibrant.inference.null import SignNull, record_outcomes, record_weights
+from calibrant.inference.null import Drawing, SignNull, record_outcomes, record_weights
 from calibrant.inference.pvalues import exceedance
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics import registry
@@ -37,7 +37,7 @@ from calibrant.metrics.null_laws import (
     log_range_tails,
 )
 from calibrant.metrics.registry import Measure, Null
-from calibrant.parallel import Progress, chunked_sum, dot, dots, in_blocks
+from calibrant.parallel import chunked_sum, dot, dots
 from calibrant.results import Array, Certified
 
 
@@ -325,9 +325,7 @@ def bounded_leverage(forecasts: Forecasts) -> Array:
     return np.asarray(limited - dot(variance, limited) / total)
 
 
-def omnibus_by_signs(
-    null: SignNull, *, draws: int, seed: int, threads: int | None = None, progress: Progress | None = None
-) -> tuple[float, float, dict[str, float]]:
+def omnibus_by_signs(null: SignNull, drawing: Drawing) -> tuple[float, float, dict[str, float]]:
     """Return statistic, p-value and details of Kuiper's range and of the larger of two scores, under signs.
 
     The two p-values are joined as if independent, 1 - (1 - p)^2, which their positive dependence makes safe.
@@ -338,10 +336,10 @@ def omnibus_by_signs(
         low, high = curve_extremes(null.residuals(generator, rows)).T
         return np.asarray(high - low)
 
-    ranges = in_blocks(work, draws, width=null.width, seed=seed, threads=threads, progress=progress)
+    ranges = drawing.run(work, null.width)
     low, high = curve_extremes(forecasts.residuals[None])[0]
     kuiper = exceedance(float(high - low), ranges)
-    scores = null.score_draws(np.stack([np.ones(forecasts.levels), bounded_leverage(forecasts)]), draws, seed)
+    scores = null.score_draws(np.stack([np.ones(forecasts.levels), bounded_leverage(forecasts)]), drawing)
     largest = np.abs(scores).max(axis=1)
     cox = exceedance(float(largest[0]), largest[1:])
     least = min(kuiper, cox)
@@ -385,11 +383,8 @@ CLEAR = 3.0  # standard deviations from which a bias is named when Kuiper's rang
 
 def leading_component(parts: Mapping[str, Any]) -> str:
     """Name the part of the default test that rejected, by its details."""
-    return "certainty" if parts.get("impossible", 0.0) > 0 else _strongest(parts)
-
-
-def _strongest(parts: Mapping[str, Any]) -> str:
-    """Name the part with the most evidence, whatever predictions of exactly 0 and 1 say."""
+    if parts.get("impossible", 0.0) > 0:
+        return "certainty"
     if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):
         return "kuiper"
     return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
@@ -407,50 +402,29 @@ def explain_rejection(parts: Mapping[str, Any], rejected: bool) -> str:
         unseen = parts.get("visible_bias")
         return "" if unseen is None else f" A common bias of up to {format_value(unseen, 2)} could go unseen."
     if "cox_pvalue" in parts:
-        return f" {_SAID[leading_component(parts)](parts)}."
-    return _stretch(parts) if {"predictions", "start", "stop"} <= parts.keys() else ""
-
-
-def _range(parts: Mapping[str, Any]) -> str:
-    """Kuiper's range sees stretches, and a bias as the longest of them."""
-    if abs(parts["bias_z"]) > CLEAR:
-        return _bias(parts)
-    return "A stretch of predictions is wrong (Kuiper's range); evaluate says which"
-
-
-def _bias(parts: Mapping[str, Any]) -> str:
-    z = parts["bias_z"]
-    return f"Predictions are too {'low' if z > 0 else 'high'} on the whole (bias z = {format_value(z)})"
-
-
-def _slope(parts: Mapping[str, Any]) -> str:
-    z = parts["slope_z"]
-    if parts.get("upside_down"):
-        return (
-            "Predictions point the wrong way: the higher they are, the fewer events come "
-            f"(slope z = {format_value(z)})"
-        )
-    word, what = ("Overconfident", "extreme") if z < 0 else ("Underconfident", "timid")
-    return f"{word}: predictions are too {what} (slope z = {format_value(z)})"
-
-
-def _stretch(parts: Mapping[str, Any]) -> str:
+        return f" {_explained(parts, leading_component(parts))}."
+    if not {"predictions", "start", "stop"} <= parts.keys():
+        return ""
     start, stop = parts["start"], parts["stop"]
     span = f"at {start:.3g}" if start == stop else f"between {start:.3g} and {stop:.3g}"
     return f" Predictions are {parts['predictions']} {span}."
 
 
-def _certainty(parts: Mapping[str, Any]) -> str:
-    """Say what is wrong in general first, if anything is: a few certain predictions are not all of them."""
-    never = "redictions of exactly 0 or 1 were wrong, which calibrated ones never are"
-    if min(parts["kuiper_pvalue"], parts["cox_pvalue"]) > GENERAL:
-        return f"P{never}"
-    return f"{_SAID[_strongest(parts)](parts)}. Also, p{never}"
-
-
-_SAID = {
-    "certainty": _certainty,
-    "kuiper": _range,
-    "bias": _bias,
-    "slope": _slope,
-}
+def _explained(parts: Mapping[str, Any], component: str) -> str:
+    """Explain a rejection by one component of the omnibus test."""
+    bias, slope = parts["bias_z"], parts["slope_z"]
+    if component == "certainty":  # what is wrong in general comes first: few predictions are certain
+        never = "redictions of exactly 0 or 1 were wrong, which calibrated ones never are"
+        if min(parts["kuiper_pvalue"], parts["cox_pvalue"]) > GENERAL:
+            return f"P{never}"
+        return f"{_explained(parts, leading_component({**parts, 'impossible': 0.0}))}. Also, p{never}"
+    if component == "bias" or (component == "kuiper" and abs(bias) > CLEAR):  # the longest stretch of all
+        side = "low" if bias > 0 else "high"
+        return f"Predictions are too {side} on the whole (bias z = {format_value(bias)})"
+    if component == "kuiper":
+        return "A stretch of predictions is wrong (Kuiper's range); evaluate says which"
+    if parts.get("upside_down"):
+        wrong = "Predictions point the wrong way: the higher they are, the fewer events come"
+        return f"{wrong} (slope z = {format_value(slope)})"
+    word, what = ("Overconfident", "extreme") if slope < 0 else ("Underconfident", "timid")
+    return f"{word}: predictions are too {what} (slope z = {format_value(slope)})"

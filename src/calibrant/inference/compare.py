@@ -15,7 +15,7 @@ of (one - other) bounds its variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
@@ -28,10 +28,10 @@ from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import (
     MERGED_ABOVE,
-    Coarsened,
     DrawnRecords,
     Resamples,
     coarsen_for_interval,
+    has_tables,
     seminorm_power,
     values_of_resamples,
 )
@@ -46,83 +46,60 @@ from calibrant.inference.comparison import (
 )
 from calibrant.inference.intervals import around, central, check_confidence, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
-from calibrant.inference.null import batched, has_equal_weights, measured
+from calibrant.inference.null import (
+    Drawing,
+    batched,
+    has_equal_weights,
+    measured,
+    values_of_residuals,
+    with_options,
+)
 from calibrant.inference.paired_rows import PairedRows, complete_rows, models_given, named_models
 from calibrant.inference.pvalues import MORE_DRAWS, draw_until_decided, holm, is_rejected
 from calibrant.inference.testing import run_test
 from calibrant.kernels.resampling import CountedCodes, resampled_tallies, tally_picked, tally_poisson
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import decompose
-from calibrant.parallel import (
-    BLOCK,
-    Progress,
-    check_drawing,
-    checked_draws,
-    in_blocks,
-    map_threads,
-    map_threads_named,
-    recorded_seed,
-)
+from calibrant.parallel import BLOCK, Progress, map_threads, map_threads_named
 from calibrant.records import Missing, check_records
 from calibrant.results import Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Model:
-    forecasts: Forecasts
-    level_of: npt.NDArray[np.intp]  # of each row, in their common order
-    by_level: npt.NDArray[np.intp]  # the rows in the order of the levels
-
-
 def resampled_rows(
-    forecasts: Mapping[str, Forecasts],
-    paired: PairedRows,
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    draws: int,
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
+    forecasts: Mapping[str, Forecasts], paired: PairedRows, row: Measure, drawing: Drawing
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
-    n = len(paired.outcomes)
-    models = [_model(f, paired.models[name]) for name, f in forecasts.items()]
-    quick = row.null.residuals_only and batched(models[0].forecasts, row, settings)
+    models = list(forecasts.values())
+    level_of = [np.searchsorted(f.values, paired.models[name]) for name, f in forecasts.items()]
+    quick = row.null.residuals_only and batched(models[0], row)
+    sums_suffice = quick or has_tables(models[0], row)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         times, weight = paired.draw(generator, rows)
         mass = times * weight
         total = mass.sum(axis=1, keepdims=True)
         mass = mass / total  # in place it would normalise the counts as well
-        squares = mass * weight / total  # a record drawn twice is two records
+        events = mass * paired.outcomes
         columns = []
-        for model in models:
-            levels = _levels(model, mass, squares, paired.outcomes, times)
-            columns.append(values_of_resamples(model.forecasts, row, settings, levels, quick))
+        for model, levels in zip(models, level_of, strict=True):
+            places = (levels + model.levels * np.arange(rows)[:, None]).ravel()
+
+            def summed(terms: Array, places: Any = places, size: int = model.levels) -> Array:
+                return np.asarray(np.bincount(places, terms.ravel(), rows * size).reshape(rows, size))
+
+            drawn = Resamples(summed(mass), summed(events))
+            if not sums_suffice:
+                squares = mass * weight / total  # a record drawn twice is two records
+                order = np.argsort(levels, kind="stable")
+                known = model.record_outcomes is not None
+                records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
+                drawn = Resamples(drawn.weights, drawn.outcomes, summed(squares), summed(times), records)
+            columns.append(values_of_resamples(model, row, drawn, quick))
         return np.stack(columns, axis=1)
 
-    return in_blocks(
-        work, draws, width=n * len(models), seed=seed, threads=threads if quick else 1, progress=progress
-    )
-
-
-def _levels(model: _Model, mass: Array, squares: Array, outcomes: Array, times: Array) -> Resamples:
-    m, order = model.forecasts.levels, model.by_level
-    events = mass * outcomes
-
-    def summed(terms: Array) -> Array:
-        return np.stack([np.bincount(model.level_of, weights=term, minlength=m) for term in terms])
-
-    known = model.forecasts.record_outcomes is not None
-    records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
-    return Resamples(summed(mass), summed(events), summed(squares), summed(times), records)
-
-
-def _model(forecasts: Forecasts, predictions: Array) -> _Model:
-    level_of = np.searchsorted(forecasts.values, predictions)
-    return _Model(forecasts, level_of, np.argsort(level_of, kind="stable"))
+    return drawing.run(work, len(paired.outcomes) * len(models), alone=not quick)
 
 
 AT_ONCE = 16  # resamples that share one pass over the rows
@@ -135,76 +112,49 @@ class CellModel:
     cells: Forecasts
     starts: Array  # the smallest prediction of each cell
     merged: bool
-    widening: float
-    shift: float  # its error on the levels minus its error on the cells
+    widening: float = 0.0
+    shift: float = 0.0  # its error on the levels minus its error on the cells
 
     def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
         """Return a number per row that encodes its cell and its outcome."""
         cell = np.searchsorted(self.starts, predictions, side="right") - 1
         return np.asarray(2 * cell + (outcomes > 0), dtype=np.int64)
 
-    def values(self, counts: npt.NDArray[np.int32], n: int, row: Measure, settings: dict[str, Any]) -> Array:
+    def values(self, counts: npt.NDArray[np.int32], n: int, row: Measure) -> Array:
         """Return the measure of resamples, from how often each code was drawn (one column per resample)."""
         zeros, ones = counts[: 2 * self.cells.levels].reshape(self.cells.levels, 2, -1).transpose(1, 2, 0)
         residuals = (ones - (zeros + ones) * self.cells.values) / n
-        return np.asarray(row.null.batch(self.cells, residuals, settings)) + self.shift  # type: ignore[misc]
+        return values_of_residuals(self.cells, row, residuals) + self.shift
 
 
 def on_cells(
-    forecasts: Mapping[str, Forecasts],
-    row: Measure,
-    settings: dict[str, Any],
-    values: Mapping[str, float],
-    confidence: float,
+    forecasts: Mapping[str, Forecasts], row: Measure, values: Mapping[str, float], confidence: float
 ) -> list[CellModel]:
-    """Return the models on cells; none unless all of them can be counted there."""
-    models = map_threads(
-        lambda name: _on_cells(forecasts[name], row, settings, values[name], confidence),
-        forecasts,
-        size=min(f.levels for f in forecasts.values()),
-    )
+    """Return the models on cells; none unless all of them can be counted there.
+
+    Few levels are taken as they are and many are merged, unless that would widen an interval by 1% or more.
+    """
+
+    def made(name: str) -> CellModel | None:
+        model, value = forecasts[name], values[name]
+        grid = coarsen_for_interval(model, row, confidence)
+        if grid.starts is not None:
+            widening = around(value, grid.added, seminorm_power(grid.forecasts, row))[1] - value
+            shift = value - measured(grid.forecasts, row)
+            return CellModel(grid.forecasts, model.values[grid.starts], True, widening, shift)
+        counted = model.binary and model.record_outcomes is None and has_equal_weights(model)
+        few = model.levels < MERGED_ABOVE <= model.n
+        if few and counted and row.null.residuals_only and batched(model, row):
+            return CellModel(model, model.values, merged=False)
+        return None
+
+    models = map_threads(made, forecasts, size=min(f.levels for f in forecasts.values()))
     possible = [model for model in models if model is not None]
     return possible if len(possible) == len(models) else []
 
 
-def _on_cells(
-    forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float, confidence: float
-) -> CellModel | None:
-    """Take few levels as they are and merge many; None where that would widen an interval by 1% or more."""
-    grid = coarsen_for_interval(forecasts, row, settings, confidence)
-    if grid.starts is not None:
-        return _merged(forecasts, grid, row, settings, value)
-    counted = forecasts.binary and forecasts.record_outcomes is None and has_equal_weights(forecasts)
-    few = forecasts.levels < MERGED_ABOVE <= forecasts.n
-    if not (few and counted and row.null.residuals_only and batched(forecasts, row, settings)):
-        return None
-    return CellModel(forecasts, forecasts.values, merged=False, widening=0.0, shift=0.0)
-
-
-def _merged(
-    forecasts: Forecasts, grid: Coarsened, row: Measure, settings: dict[str, Any], value: float
-) -> CellModel:
-    power = seminorm_power(grid.forecasts, row, settings)
-    return CellModel(
-        grid.forecasts,
-        forecasts.values[grid.starts],
-        merged=True,
-        widening=around(value, grid.added, power)[1] - value,
-        shift=value - measured(grid.forecasts, row, settings),
-    )
-
-
 def resampled_cells(
-    models: Sequence[CellModel],
-    outcomes: Array,
-    predictions: Sequence[Array],
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    draws: int,
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
+    models: Sequence[CellModel], outcomes: Array, predictions: Iterable[Array], row: Measure, drawing: Drawing
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, moved to the scale of the levels."""
     n, size = len(outcomes), 2 * max(model.cells.levels for model in models)
@@ -217,67 +167,61 @@ def resampled_cells(
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         counts = resampled_tallies(generator, codes, rows)
-        parts = [model.values(counts[j], n, row, settings) for j, model in enumerate(models)]
-        return np.stack(parts, axis=1)
+        return np.stack([model.values(counts[j], n, row) for j, model in enumerate(models)], axis=1)
 
-    return in_blocks(work, draws, width=BLOCK // AT_ONCE, seed=seed, threads=threads, progress=progress)
+    return drawing.run(work, BLOCK // AT_ONCE)
 
 
 def calibration_pvalues(
-    models: Mapping[str, Forecasts], cells: Sequence[CellModel], row: Measure, settings: dict[str, Any], *,
-    draws: int, seed: int, threads: int | None,
-) -> dict[str, float]:  # fmt: skip
+    models: Mapping[str, Forecasts], cells: Sequence[CellModel], row: Measure, drawing: Drawing
+) -> dict[str, float]:
     """Test each model by the measure; 0 for what needs no such care or has no test.
 
     Mean scores have no bias. Differences of squares are linear in the noise that two models share. Fractional
     outcomes cannot be simulated.
     """
     taken = [model.cells for model in cells] or list(models.values())
-    if not (row.complete or row.signed) or seminorm_power(taken[0], row, settings) == 2:
+    if not (row.complete or row.signed) or seminorm_power(taken[0], row) == 2:
         return dict.fromkeys(models, 0.0)
-    how: dict[str, Any] = {"draws": draws, "seed": seed, "threads": threads, "level": None}
+    how = replace(drawing, progress=None)
     return {
-        name: run_test(forecasts, row, settings, **how).pvalue if forecasts.binary else 0.0
+        name: run_test(forecasts, row, how, level=None).pvalue if forecasts.binary else 0.0
         for name, forecasts in zip(models, taken, strict=True)
     }
 
 
 def widen_if_calibrated(
-    pairs: Sequence[Difference], pvalues: Mapping[str, float], rows: PairedRows, row: Measure,
-    settings: dict[str, Any], confidence: float,
-) -> list[Difference]:  # fmt: skip
-    """Return the pairs with intervals and p-values that allow for models that may be calibrated."""
+    pair: Difference, pvalues: Mapping[str, float], rows: PairedRows, row: Measure, confidence: float
+) -> Difference:
+    """Return the pair with an interval and a p-value that allow for models that may be calibrated."""
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
 
     def error_if(calibrated: str, other: str) -> float:
         checked = check_records(rows.models[calibrated], rows.models[other], rows.weights)
-        error = error_of(row, float(row.function.core(Forecasts.of_checked(checked), **settings)))
-        return float(error) + quantile * _deviation(rows, calibrated, other)
+        error = float(error_of(row, float(row.function.core(Forecasts.of_checked(checked), **row.options))))
+        # how much an error of one against the other varies with the rows that came, at most
+        gap = rows.models[calibrated] - rows.models[other]
+        terms = gap / len(gap) if rows.weights is None else rows.weights * gap / rows.weights.sum()
+        terms = terms if rows.clusters is None else rows.clusters.total(terms)
+        return error + quantile * float(np.linalg.norm(terms))
 
-    def allowed(pair: Difference) -> Difference:
-        lower, upper = pair.lower, pair.upper
-        if not is_rejected(pvalues[pair.first], confidence):
-            lower = min(lower, -error_if(pair.first, pair.second))
-        if not is_rejected(pvalues[pair.second], confidence):
-            upper = max(upper, error_if(pair.second, pair.first))
-        pvalue = max(pair.pvalue, pvalues[pair.better[1]])
-        bound = pair.pvalue_is_bound and pvalue == pair.pvalue
-        return replace(pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound)
-
-    return list(map(allowed, pairs))
-
-
-def _deviation(rows: PairedRows, one: str, other: str) -> float:
-    """Return a bound on how much an error of one against the other varies with the rows that came."""
-    gap = rows.models[one] - rows.models[other]
-    terms = gap / len(gap) if rows.weights is None else rows.weights * gap / rows.weights.sum()
-    return float(np.linalg.norm(terms if rows.clusters is None else rows.clusters.total(terms)))
+    lower, upper = pair.lower, pair.upper
+    if not is_rejected(pvalues[pair.first], confidence):
+        lower = min(lower, -error_if(pair.first, pair.second))
+    if not is_rejected(pvalues[pair.second], confidence):
+        upper = max(upper, error_if(pair.second, pair.first))
+    most = row.reachable()[1]  # errors of at most this size differ by no more
+    pvalue = max(pair.pvalue, pvalues[pair.better[1]])
+    bound = pair.pvalue_is_bound and pvalue == pair.pvalue
+    lower, upper = max(-most, lower), min(most, upper)
+    return replace(pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound)
 
 
 @overload
 def compare(*, outcomes: Any, predictions: Any, **options: Any) -> OutcomeComparison: ...
 @overload
 def compare(y_true: Any, *y_prob: Any, **options: Any) -> Comparison: ...
+@shares_parameters("")
 def compare(
     y_true: Any = None,
     *y_prob: Any,
@@ -343,14 +287,10 @@ def compare(
         The label that counts as 1.
     outcome, prediction, weight
         Columns of a frame that is passed in place of `y_true`.
-    confidence
-        Of the intervals.
-    draws, seed
-        How many data sets are drawn, and what seeds them; the result records both. From 999 on there are as
-        many as let a pair differ once p-values allow for all pairs, and ten times what was asked for where
-        another seed might change a verdict; what is still too close then is `undecided`.
-    threads, progress
-        How many threads draw; `progress` is called with the share that is done.
+    draws
+        Number of resamples. From 999 on there are as many as let a pair differ once p-values allow for all
+        pairs, and ten times what was asked for where another seed might change a verdict; what is still too
+        close then is `undecided`.
     **options
         Options of the measure.
 
@@ -367,7 +307,11 @@ def compare(
     'good'
     """
     if outcomes is not None:
-        _refuse_with_outcomes(y_true=y_true, y_prob=y_prob or None, sample_weight=sample_weight, names=names)
+        given = {"y_true": y_true, "y_prob": y_prob or None, "sample_weight": sample_weight, "names": names}
+        for name, value in given.items():
+            if value is not None:
+                rule, hint = "does not apply to models with outcomes of their own", "leave it out"
+                raise InvalidInputError(name, rule, hint=hint)
         return compare_outcomes(
             outcomes,
             predictions,
@@ -376,58 +320,68 @@ def compare(
             pos_label=pos_label,
             confidence=confidence,
         )
-    given = y_prob if predictions is None else (predictions, *y_prob)
+    models_asked = y_prob if predictions is None else (predictions, *y_prob)
     asked = models_given(
-        y_true, given, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
+        y_true, models_asked, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
     )
     named = named_models(asked.predictions, names)
     check_confidence(confidence)
-    check_drawing(draws, seed, threads)
-    row, used = find_measure(measure), recorded_seed(seed)
-    count = _enough(checked_draws(draws), math.comb(len(named), 2), confidence)
-    settings = {**row.options, **options}
+    drawing = Drawing.checked(draws, seed, threads, progress)
+    row = with_options(find_measure(measure), options)
     rows = complete_rows(asked.y_true, named, asked.sample_weight, missing, pos_label, asked.clusters)
-    check_resampling(len(rows.outcomes))
     size = len(rows.outcomes)
+    check_resampling(size)
     models = map_threads_named(lambda p: _forecasts(rows, p), rows.models, size=size)
     related = rows.cluster_summary()
-    _refuse_ends(models, row)
-    values = map_threads_named(lambda one: float(row.function.core(one, **settings)), models, size=size)
-    cells = [] if related else on_cells(models, row, settings, values, confidence)
+    if row.name in LOGISTIC:
+        for name, forecasts in models.items():
+            refuse_certain(forecasts, row.name, f"model {name!r}")
+    values = map_threads_named(lambda one: float(row.function.core(one, **row.options)), models, size=size)
+    cells = [] if related else on_cells(models, row, values, confidence)
+    taken = [model.cells for model in cells] or list(models.values())
+    widenings = [model.widening for model in cells] or [0.0] * len(models)
 
-    def differences(count: int) -> tuple[tuple[Difference, ...], int]:
-        how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads}
+    def differences(count: int) -> tuple[list[Difference], int]:
+        how = replace(drawing, draws=count)
         if cells:
-            predicted = list(rows.models.values())
-            drawn = resampled_cells(cells, rows.outcomes, predicted, row, settings, progress=progress, **how)
+            drawn = resampled_cells(cells, rows.outcomes, rows.models.values(), row, how)
         else:
-            drawn = resampled_rows(models, rows.in_order(), row, settings, progress=progress, **how)
+            drawn = resampled_rows(models, rows.in_order(), row, how)
         if related:
             centre = np.nanmean(drawn, axis=0)
             drawn = centre + related.widening(confidence) * (drawn - centre)
-        errors = _errors(models, row, settings, values, drawn, cells)
-        pvalues = calibration_pvalues(models, cells, row, settings, **how)
-        pairs = _differences(list(models), errors, confidence)
-        allowed = widen_if_calibrated(pairs, pvalues, rows, row, settings, confidence)
-        return _holm(_reachable(allowed, row.reachable(settings)[1])), count
+        errors = [
+            (name, _Error(float(error_of(row, values[name])), error_of(row, column), factor, widening))
+            for name, column, widening, factor in zip(
+                models, drawn.T, widenings, [_bias_factor(one, row) for one in taken], strict=True
+            )
+        ]
+        pvalues = calibration_pvalues(models, cells, row, how)
+        pairs = [
+            widen_if_calibrated(_difference(*one, *other, confidence), pvalues, rows, row, confidence)
+            for one, other in combinations(errors, 2)
+        ]
+        adjusted = holm([pair.pvalue for pair in pairs])
+        return [replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True)], count
 
-    def is_close(found: tuple[tuple[Difference, ...], int], count: int) -> bool:
+    def is_close(found: tuple[list[Difference], int], count: int) -> bool:
         return any(may_flip(pair, count, confidence) for pair in found[0])
 
-    pairs, count = draw_until_decided(differences, is_close, count)
+    enough = _enough(drawing.draws, math.comb(len(named), 2), confidence)
+    pairs, count = draw_until_decided(differences, is_close, enough)
     return Comparison(
         measure=row.name,
         values=values,
-        differences=pairs,
+        differences=tuple(pairs),
         confidence=confidence,
-        fair=row.fair_with(options),
+        fair=find_measure(measure).fair_with(options),
         n=size,
         draws=count,
-        seed=used,
+        seed=drawing.seed,
         dropped=rows.dropped,
         scores=map_threads_named(decompose, models, size=size),
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
-        added=sum(sorted(model.widening for model in cells)[-2:]),
+        added=sum(sorted(widenings)[-2:]),
         clusters=related,
     )
 
@@ -441,13 +395,6 @@ def _forecasts(rows: PairedRows, predictions: Array) -> Forecasts:
     return made if rows.clusters is None else made.with_clusters({rows.clusters.name: rows.clusters.codes})
 
 
-def _refuse_with_outcomes(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            rule, hint = "does not apply to models with outcomes of their own", "leave it out"
-            raise InvalidInputError(name, rule, hint=hint)
-
-
 def _enough(asked: int, pairs: int, confidence: float) -> int:
     """Return enough draws that no pair's smallest p-value exceeds 1 - confidence, times the number of pairs.
 
@@ -458,42 +405,6 @@ def _enough(asked: int, pairs: int, confidence: float) -> int:
     """
     enough = math.ceil(2 * pairs / (1 - confidence) - 1e-9) - 1
     return max(asked, enough) if asked >= DRAWS and enough <= MORE_DRAWS * asked else asked
-
-
-def _differences(names: list[str], errors: list[_Error], confidence: float) -> list[Difference]:
-    """Return every two models, in order."""
-    return [
-        _difference(first, second, errors[i], errors[j], confidence)
-        for (i, first), (j, second) in combinations(enumerate(names), 2)
-    ]
-
-
-def _errors(
-    models: Mapping[str, Forecasts],
-    row: Measure,
-    settings: dict[str, Any],
-    values: Mapping[str, float],
-    drawn: Array,
-    cells: Sequence[CellModel],
-) -> list[_Error]:
-    small = [model.cells for model in cells] or list(models.values())
-    widenings = [model.widening for model in cells] or [0.0] * len(models)
-    return [
-        _Error(
-            float(error_of(row, values[name])),
-            error_of(row, column),
-            _bias_factor(forecasts, row, settings),
-            widening,
-        )
-        for name, forecasts, column, widening in zip(models, small, drawn.T, widenings, strict=True)
-    ]
-
-
-def _refuse_ends(models: Mapping[str, Forecasts], row: Measure) -> None:
-    """Refuse predictions of 0 and 1 where logits are compared."""
-    if row.name in LOGISTIC:
-        for name, forecasts in models.items():
-            refuse_certain(forecasts, row.name, f"model {name!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -518,7 +429,7 @@ class _Error:
         return max(0.0, self.value - self.factor * min(max(0.0, added), most))
 
 
-def _bias_factor(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
+def _bias_factor(forecasts: Forecasts, row: Measure) -> float:
     """Return how much larger the bias of an error can be than what resampling adds to it.
 
     Noise e turns a true residual t into t + e, and resampling into t + e + e*. Where t = 0, an error that
@@ -527,11 +438,11 @@ def _bias_factor(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -
     """
     if not (row.complete or row.signed):
         return 0.0
-    power = 1 if row.signed else seminorm_power(forecasts, row, settings) or 1
+    power = 1 if row.signed else seminorm_power(forecasts, row) or 1
     return float(1 / (2 ** (power / 2) - 1))
 
 
-def _difference(first: str, second: str, one: _Error, other: _Error, confidence: float) -> Difference:
+def _difference(first: str, one: _Error, second: str, other: _Error, confidence: float) -> Difference:
     """Join the intervals of the resamples that are right near calibration and far from it.
 
     Resampling adds noise once more, which biases errors: the reflection of the central interval allows for
@@ -567,14 +478,3 @@ def _difference(first: str, second: str, one: _Error, other: _Error, confidence:
     )
     pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
     return Difference(first, second, difference, lower, upper, pvalue, pvalue, beyond == 0)
-
-
-def _reachable(pairs: Sequence[Difference], most: float) -> list[Difference]:
-    """Keep intervals within what errors of at most this size can differ by."""
-    return [replace(pair, lower=max(-most, pair.lower), upper=min(most, pair.upper)) for pair in pairs]
-
-
-def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:
-    """Adjust the p-values for the number of pairs."""
-    adjusted = holm([pair.pvalue for pair in pairs])
-    return tuple(replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True))

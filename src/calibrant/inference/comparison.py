@@ -26,7 +26,7 @@ from calibrant.formatting import dropped_note, format_value, pluralize, pvalue_p
 from calibrant.inference.intervals import check_confidence
 from calibrant.inference.null import ClusterSummary
 from calibrant.inference.pvalues import could_flip, holm, is_rejected
-from calibrant.inputs import InputNames
+from calibrant.inputs import InputNames, outcomes_of, positive_column
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import Decomposition
@@ -35,44 +35,6 @@ from calibrant.results import Array, Result, Table, TableCell, number_cell, text
 
 DRAWS = 999  # resamples, and the fewest whose simulation error is judged
 NAMED = 4  # models named in one sentence
-
-
-def best_sentences(given: Comparison) -> list[str]:
-    """Say which of three or more models is best, or that none is shown to be; nothing for two."""
-    if len(given.values) < 3:
-        return []
-    best, real = given.best, set(given.real)
-    own = [pair for pair in given.differences if best in (pair.first, pair.second)]
-    open_pairs = [pair for pair in own if pair not in real]
-    if not open_pairs:
-        largest = max(own, key=lambda pair: pair.adjusted)
-        each = f"better than each of the {len(own)} others (largest {adjusted_phrase(given, largest)})"
-        return [f"{_leads(given, best)}: {each}."]
-    names = [pair.second if pair.first == best else pair.first for pair in open_pairs]
-    others = " and ".join(filter(None, (", ".join(names[:NAMED]), _further(len(names) - NAMED))))
-    least = min(open_pairs, key=lambda pair: pair.adjusted)
-    smallest = "" if len(open_pairs) == 1 else "least "
-    why = f"chance explains its lead over {others} ({smallest}{adjusted_phrase(given, least)})"
-    return [f"No model is shown to be best. {_leads(given, best)}, but {why}."]
-
-
-def adjusted_phrase(given: Comparison, pair: Difference) -> str:
-    """Write the adjusted p-value of a pair; a single pair needs no adjustment."""
-    phrase = pvalue_phrase(pair.adjusted, given.draws, bound=pair.pvalue_is_bound)
-    return phrase if len(given.differences) == 1 else f"Holm-adjusted {phrase}"
-
-
-def _further(count: int) -> str:
-    return pluralize(count, "other") if count > 0 else ""
-
-
-def _leads(given: Comparison, best: str) -> str:
-    """Name the model with the smallest error, and the error."""
-    row, value = find_measure(given.measure), format_value(given.values[best])
-    words, models = measure_in_words(row.name), f"{len(given.values)} models"
-    if row.complete:
-        return f"{best} is the best calibrated of {models} by {words} ({value})"
-    return f"{best} has the best {words} of {models} ({value})"
 
 
 EQUAL = 1e-12  # relative: scores that differ by rounding alone
@@ -162,19 +124,49 @@ class Comparison(Result):
         if not self.real:
             said = [] if self.undecided else [self._none_real()]
         else:
-            said = [*best_sentences(self), *self._pairs()]
+            said = [*self._best(), *self._pairs()]
         for pair in self.undecided[:SAID]:
-            near = f"{adjusted_phrase(self, pair)} is too close to {1 - self.confidence:.2g}"
+            near = f"{self._adjusted(pair)} is too close to {1 - self.confidence:.2g}"
             said.append(f"Undecided between {pair.first} and {pair.second}: {near} for this many resamples.")
         rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
         drawn = f"{rows}, {pluralize(self.draws, 'resample')}, seed {self.seed}"
         related = [] if self.clusters is None else [str(self.clusters)]
         return [*said, f"{drawn}; intervals and p-values are approximate.", *related]
 
+    def _adjusted(self, pair: Difference) -> str:
+        """Write the adjusted p-value of a pair; a single pair needs no adjustment."""
+        phrase = pvalue_phrase(pair.adjusted, self.draws, bound=pair.pvalue_is_bound)
+        return phrase if len(self.differences) == 1 else f"Holm-adjusted {phrase}"
+
+    def _best(self) -> list[str]:
+        """Say which of three or more models is best, or that none is shown to be; nothing for two."""
+        if len(self.values) < 3:
+            return []
+        best, words, models = self.best, measure_in_words(self.measure), f"{len(self.values)} models"
+        calibrated = find_measure(self.measure).complete
+        leads = (
+            f"is the best calibrated of {models} by {words}"
+            if calibrated
+            else f"has the best {words} of {models}"
+        )
+        leads = f"{best} {leads} ({format_value(self.values[best])})"
+        own = [pair for pair in self.differences if best in (pair.first, pair.second)]
+        still_open = [pair for pair in own if pair not in self.real]
+        if not still_open:
+            largest = self._adjusted(max(own, key=lambda pair: pair.adjusted))
+            return [f"{leads}: better than each of the {len(own)} others (largest {largest})."]
+        names = [pair.second if pair.first == best else pair.first for pair in still_open]
+        further = [pluralize(len(names) - NAMED, "other")] if len(names) > NAMED else []
+        others = " and ".join([", ".join(names[:NAMED]), *further])
+        least = self._adjusted(min(still_open, key=lambda pair: pair.adjusted))
+        smallest = "" if len(still_open) == 1 else "least "
+        why = f"chance explains its lead over {others} ({smallest}{least})"
+        return [f"No model is shown to be best. {leads}, but {why}."]
+
     def _none_real(self) -> str:
         """Say that no pair differs beyond chance, or that so few draws could not have shown it."""
         words, pair = measure_in_words(self.measure), min(self.differences, key=lambda one: one.adjusted)
-        least = adjusted_phrase(self, pair)
+        least = self._adjusted(pair)
         least = least if len(self.differences) == 1 else f"least {least}"
         if pair.pvalue_is_bound:
             enough = math.ceil(pair.adjusted * (self.draws + 1) / (1 - self.confidence) - 1e-9)
@@ -196,7 +188,7 @@ class Comparison(Result):
             better, worse = pair.better
             figures = f"{format_value(self.values[better])} against {format_value(self.values[worse])}"
             by = f"by {measure_in_words(self.measure)} ({figures})"
-            said.append(f"{better} is {than} {worse} {by}, {adjusted_phrase(self, pair)}.")
+            said.append(f"{better} is {than} {worse} {by}, {self._adjusted(pair)}.")
         if len(pairs) > SAID:
             said.append(pluralize(len(pairs) - SAID, "more pair differs.", "more pairs differ."))
         return said
@@ -294,6 +286,12 @@ WORDS = {
     "brier": "Brier score",
     "aurc": "risk-coverage",
 }
+VERBS = {
+    "accuracy": "is right more often than",
+    "calibration": "is better calibrated than",
+    "brier": "has a better Brier score than",
+    "aurc": "makes fewer errors at the same coverage than",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -355,14 +353,8 @@ class OutcomeComparison(Result):
         shown = [_shown(name, max(0.0, self.scores[name][model])) for model in (best, other)]
         low, high = sorted((abs(pair.lower), abs(pair.upper)))
         sure = pvalue_phrase(pair.adjusted)
-        verb = {
-            "accuracy": "is right more often than",
-            "calibration": "is better calibrated than",
-            "brier": "has a better Brier score than",
-            "aurc": "makes fewer errors at the same coverage than",
-        }[name]
         between = f"difference {_shown(name, low)} to {_shown(name, high)}"
-        return f"{best} {verb} {other} ({shown[0]} against {shown[1]}; {between}, {sure})."
+        return f"{best} {VERBS[name]} {other} ({shown[0]} against {shown[1]}; {between}, {sure})."
 
     def table(self) -> Table:
         """Return one line per score and pair."""
@@ -373,10 +365,8 @@ class OutcomeComparison(Result):
                 numbers = [self.scores[name][pair.first], self.scores[name][pair.second]]
                 numbers += [pair.difference, pair.lower, pair.upper]
                 cells = [number_cell(x, _shown(name, x)) for x in numbers]
-                p = number_cell(pair.adjusted, pvalue_text(pair.adjusted))
-                lines.append(
-                    (text_cell(WORDS[name]), text_cell(pair.first), text_cell(pair.second), *cells, p)
-                )
+                texts = map(text_cell, (WORDS[name], pair.first, pair.second))
+                lines.append((*texts, *cells, number_cell(pair.adjusted, pvalue_text(pair.adjusted))))
         return Table(columns, tuple(lines))
 
     def tables(self) -> tuple[Table]:
@@ -399,8 +389,8 @@ def compare_outcomes(
 ) -> OutcomeComparison:
     """Compare models that each have outcomes of their own, row by row; see `compare`."""
     check_confidence(confidence)
-    rows = _paired(outcomes, predictions, clusters, missing, pos_label)
-    scored = {name: _scores(y, p, rows.codes) for name, (y, p) in rows.models.items()}
+    models, codes, dropped = _paired(outcomes, predictions, clusters, missing, pos_label)
+    scored = {name: _scores(y, p, codes) for name, (y, p) in models.items()}
     values = {score: {name: own[score].value for name, own in scored.items()} for score in SCORES}
     pairs = [
         _difference(first, second, scored[first][score], scored[second][score], confidence)
@@ -411,19 +401,13 @@ def compare_outcomes(
     kept = [replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True)]
     each = len(kept) // len(SCORES)
     differences = {score: tuple(kept[k * each : (k + 1) * each]) for k, score in enumerate(SCORES)}
-    n, number = len(rows.codes), int(rows.codes.max()) + 1
-    return OutcomeComparison(values, differences, confidence, n, number, rows.dropped)
+    return OutcomeComparison(values, differences, confidence, len(codes), int(codes.max()) + 1, dropped)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    models: dict[str, tuple[Array, Array]]
-    codes: npt.NDArray[np.intp]
-    dropped: int
-
-
-def _paired(outcomes: Any, predictions: Any, clusters: Any, missing: Missing, pos_label: Any) -> _Rows:
-    """Check every model, leave out rows that are incomplete for one, and number the clusters."""
+def _paired(
+    outcomes: Any, predictions: Any, clusters: Any, missing: Missing, pos_label: Any
+) -> tuple[dict[str, tuple[Array, Array]], npt.NDArray[np.intp], int]:
+    """Return the rows that are complete for every model, their clusters, and how many are not complete."""
     for name, given in (("outcomes", outcomes), ("predictions", predictions)):
         if not isinstance(given, Mapping) or len(given) < 2:
             hint = 'outcomes={"a": y_a, "b": y_b}, predictions={"a": p_a, "b": p_b}'
@@ -437,34 +421,27 @@ def _paired(outcomes: Any, predictions: Any, clusters: Any, missing: Missing, po
     for name, key in zip(names, predictions, strict=True):
         named = InputNames(outcome=f"outcomes of {name!r}", prediction=f"predictions of {name!r}")
         check_records(outcomes[key], predictions[key], None, missing, named, pos_label=pos_label)
-        columns[name] = _columns(outcomes[key], predictions[key], pos_label)
+        columns[name] = (
+            outcomes_of(outcomes[key], "outcomes", pos_label).astype(np.float64),
+            positive_column(predictions[key], "predictions", outcomes[key], pos_label).astype(np.float64),
+        )
     sizes = {len(p) for _, p in columns.values()}
     if len(sizes) > 1:
         got = f"got {' and '.join(f'{size:,}' for size in sorted(sizes))} rows"
-        rule, hint = (
-            "must be about the same rows",
-            "keep the questions that all models answered, in one order",
-        )
-        raise InvalidInputError("models", rule, got, hint)
+        hint = "keep the questions that all models answered, in one order"
+        raise InvalidInputError("models", "must be about the same rows", got, hint)
     n = sizes.pop()
     labels = np.arange(n) if clusters is None else np.asarray(clusters)
     if labels.shape != (n,):
         raise InvalidInputError("clusters", f"must be {n:,} labels", f"got shape {labels.shape}")
     kept = np.all([np.isfinite(column) for pair in columns.values() for column in pair], axis=0)
     codes = np.unique(labels[kept], return_inverse=True)[1].reshape(-1)
-    if len(codes) == 0 or int(codes.max()) + 1 < MIN_CLUSTERS:
+    number = int(codes.max(initial=-1)) + 1
+    if number < MIN_CLUSTERS:
         unit = "complete rows" if clusters is None else "clusters"
-        got = f"got {0 if len(codes) == 0 else int(codes.max()) + 1}"
-        raise TooFewRecordsError("compare", f"needs {MIN_CLUSTERS} {unit} or more", got)
+        raise TooFewRecordsError("compare", f"needs {MIN_CLUSTERS} {unit} or more", f"got {number}")
     complete = {name: (y[kept], p[kept]) for name, (y, p) in columns.items()}
-    return _Rows(complete, codes, int(n - np.count_nonzero(kept)))
-
-
-def _columns(outcomes: Any, predictions: Any, pos_label: Any) -> tuple[Array, Array]:
-    from calibrant.inputs import outcomes_of, positive_column
-
-    y = outcomes_of(outcomes, "outcomes", pos_label).astype(np.float64)
-    return y, positive_column(predictions, "predictions", outcomes, pos_label).astype(np.float64)
+    return complete, codes, int(n - np.count_nonzero(kept))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

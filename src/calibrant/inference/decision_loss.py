@@ -99,22 +99,10 @@ def estimate_decision_loss(
     ----------
     payoff
         As for fixed_decision_loss; the worst task if absent.
-    recalibrator
-        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
-        None takes the rates of the level sets.
-    folds
-        How many folds.
     confidence
         How many of the calibrated forecasts show no more than `null_upper`.
-    draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
     **options
         Those of fixed_decision_loss.
-
-    Returns
-    -------
-    DecisionEstimate
-        The loss, what a calibrated forecaster would show, and whether it is `real`.
 
     Examples
     --------

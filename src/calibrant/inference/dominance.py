@@ -22,6 +22,7 @@ from calibrant.inputs import (
     numeric_vector,
     row_labels,
 )
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.worst_case import (
     ThresholdLossCurve,
     WorstTask,
@@ -248,6 +249,7 @@ def dominance(
 ) -> Dominance: ...  # fmt: skip
 
 
+@shares_parameters("")
 def dominance(
     y_true: Any,
     prob_a: Any,
@@ -278,12 +280,8 @@ def dominance(
         series that have one.
     missing : {"error", "drop"}
         "drop" leaves out a row that lacks a value for either model.
-    confidence : float
-        Of the interval and of the band.
     draws : int
         Random signs drawn for the band; 0 for no interval and no band.
-    seed : int, optional
-        Of the draws; None for a fresh one, which the result records.
 
     Returns
     -------

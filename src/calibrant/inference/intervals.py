@@ -18,13 +18,13 @@ from calibrant.inference.bootstrap import (
     lower_quantile,
     resampled_deviations,
     resampled_values,
-    resampling_centre,
     seminorm_power,
     upper_quantile,
 )
 from calibrant.inference.inversion import BY_SCORE, inverted, score_interval
 from calibrant.inference.null import (
     ClusterSummary,
+    Drawing,
     NullOutcomes,
     SignNull,
     batched,
@@ -32,6 +32,7 @@ from calibrant.inference.null import (
     is_clustered,
     measured,
     null_values,
+    with_options,
 )
 from calibrant.inference.pvalues import is_rejected
 from calibrant.inference.testing import by_signs, has_sign_test, run_test
@@ -40,7 +41,7 @@ from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import Progress, check_drawing, checked_draws, dot, recorded_seed
+from calibrant.parallel import Progress, dot
 from calibrant.results import Array, Result
 
 NO_INTERVAL = "too few records for an interval"
@@ -169,21 +170,10 @@ def confidence_interval(
     ----------
     measure
         A name of the registry.
-    confidence
-        How often such intervals hold the population's value.
     method
         "auto", approximate and short; "guaranteed", proven and wide.
-    draws, seed
-        The number of data sets drawn, and their seed (None for a fresh one); the result records it.
-    threads, progress
-        The number of threads; `progress` is called with the share that is done.
     **options
         Options of the measure.
-
-    Returns
-    -------
-    ConfidenceInterval
-        The value with `lower`, `upper`, the bias-corrected value and the method.
 
     Examples
     --------
@@ -192,46 +182,34 @@ def confidence_interval(
     True
     """
     check_confidence(confidence)
-    check_drawing(draws, seed, threads)
+    drawing = Drawing.checked(draws, seed, threads, progress)
     check_resampling(forecasts.n)
-    row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    row = with_options(find_measure(measure), options)
     if method == "guaranteed":
-        return _guaranteed(forecasts, row.name, confidence, used, options)
+        return _guaranteed(forecasts, row, confidence, drawing.seed, options)
     if method != "auto":
         raise reject_name("method", method, ["auto", "guaranteed"])
-    settings = {**row.options, **options}
-    value = float(row.function.core(forecasts, **settings))
-    grid = coarsen_for_interval(forecasts, row, settings, confidence)
-    centre = None
+    value = float(row.function.core(forecasts, **row.options))
+    grid = coarsen_for_interval(forecasts, row, confidence)
+    resampler = centre = None
     if grid.starts is not None:
-        centre = measured(forecasts.with_outcomes(resampling_centre(forecasts)), row, settings)
-    interval = bounds(
-        grid.forecasts,
-        row,
-        settings,
-        value=value,
-        centre=centre,
-        added=grid.added,
-        confidence=confidence,
-        draws=count,
-        seed=used,
-        threads=threads,
-        progress=progress,
-    )
-    null_mean = mean_if_calibrated(grid.forecasts, row, settings, used)
+        resampler = Resampler(grid.forecasts)
+        centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), row)
+    how: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
+    found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **how)
     return ConfidenceInterval(
         measure=row.name,
         value=value,
-        lower=interval.lower,
-        upper=interval.upper,
+        lower=found.lower,
+        upper=found.upper,
         confidence=confidence,
-        null_mean=null_mean,
-        corrected=_unbiased(forecasts, row, settings, value),
-        method=f"{interval.method} (approximate)",
+        null_mean=mean_if_calibrated(grid.forecasts, row, drawing.seed),
+        corrected=_unbiased(forecasts, row, value),
+        method=f"{found.method} (approximate)",
         n=forecasts.n,
-        draws=count,
-        seed=used,
-        note=NO_INTERVAL if is_unbounded(interval.lower, interval.upper) else "",
+        draws=drawing.draws,
+        seed=drawing.seed,
+        note=NO_INTERVAL if is_unbounded(found.lower, found.upper) else "",
         cells=grid.cells,
         added=grid.added,
         clusters=cluster_summary(forecasts) if is_clustered(forecasts) else None,
@@ -239,25 +217,24 @@ def confidence_interval(
 
 
 def _guaranteed(
-    forecasts: Forecasts, measure: str, confidence: float, seed: int, options: Mapping[str, Any]
+    forecasts: Forecasts, row: Measure, confidence: float, seed: int, options: Mapping[str, Any]
 ) -> ConfidenceInterval:
     """Return the interval that holds the population's value whatever its distribution, for any n."""
-    if measure not in EXPECTED_DEVIATION:
-        raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
+    if row.name not in EXPECTED_DEVIATION:
+        raise reject_name("measure", row.name, list(EXPECTED_DEVIATION))
     if options or is_clustered(forecasts):
         got = f"got {', '.join(options) or 'clusters'}"
         raise InvalidInputError("method", '"guaranteed" takes no options and no clusters', got)
-    found = take(forecasts, measure)
-    below, above = guaranteed_reach(forecasts, measure, (1 - confidence) / 2)
-    row = find_measure(measure)
+    found, power = take(forecasts, row.name), power_of(row.name)
+    below, above = guaranteed_reach(forecasts, row.name, (1 - confidence) / 2)
     return ConfidenceInterval(
-        measure=measure,
+        measure=row.name,
         value=found.value,
-        lower=around(found.lower, below, power_of(measure))[0],
-        upper=min(1.0, around(found.upper, above, power_of(measure))[1]),
+        lower=around(found.lower, below, power)[0],
+        upper=min(1.0, around(found.upper, above, power)[1]),
         confidence=confidence,
-        null_mean=mean_if_calibrated(forecasts, row, {**row.options}, seed),
-        corrected=_unbiased(forecasts, row, {**row.options}, found.value),
+        null_mean=mean_if_calibrated(forecasts, row, seed),
+        corrected=_unbiased(forecasts, row, found.value),
         method="guaranteed",
         n=forecasts.n,
         draws=0,
@@ -294,15 +271,11 @@ def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[
 def bounds(
     forecasts: Forecasts,
     row: Measure,
-    settings: dict[str, Any],
+    drawing: Drawing,
     *,
     value: float,
     confidence: float,
-    draws: int,
-    seed: int,
     pvalue: float | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
     resampler: Resampler | None = None,
     centre: float | None = None,
     added: float = 0.0,
@@ -316,69 +289,50 @@ def bounds(
     reject, calibration stays inside the interval.
     """
     check_resampling(forecasts.n)
-    how: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
     if row.name in BY_SCORE:
         ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
         interval = Bounds(*ends, "score test")
         if row.name == "c-statistic":  # calibration does not say what it is
             return interval
     else:
-        how |= {"threads": threads, "progress": progress, "resampler": resampler}
-        how |= {"centre": centre, "added": added}
-        interval = _resampled(forecasts, row, settings, value=value, **how)
-    least, most = row.reachable(settings)
+        resampler = Resampler(forecasts) if resampler is None else resampler
+        interval = _resampled(row, resampler, drawing, value, confidence, centre, added)
+    least, most = row.reachable()
     # chance raises some estimates above all that the data support: an interval still holds its estimate
     lower, upper = min(value, max(least, interval.lower)), max(value, min(most, interval.upper))
-    interval = replace(interval, lower=lower, upper=upper)
     untested = not (row.complete or row.signed) or not forecasts.binary
-    untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, row, settings))
-    if untested or interval.lower <= row.ideal <= interval.upper:
-        return interval
-    if pvalue is None:
-        level = 1 - confidence
-        tested = run_test(forecasts, row, settings, draws=draws, seed=seed, threads=threads, level=level)
-        pvalue = tested.pvalue
-    if is_rejected(pvalue, confidence):
-        return interval
-    return replace(interval, lower=min(interval.lower, row.ideal), upper=max(interval.upper, row.ideal))
+    untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, row))
+    if not (untested or lower <= row.ideal <= upper):
+        if pvalue is None:
+            pvalue = run_test(forecasts, row, replace(drawing, progress=None), level=1 - confidence).pvalue
+        if not is_rejected(pvalue, confidence):
+            lower, upper = min(lower, row.ideal), max(upper, row.ideal)
+    return replace(interval, lower=lower, upper=upper)
 
 
 def _resampled(
-    forecasts: Forecasts,
     row: Measure,
-    settings: dict[str, Any],
-    *,
+    resampler: Resampler,
+    drawing: Drawing,
     value: float,
     confidence: float,
-    draws: int,
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
-    resampler: Resampler | None,
     centre: float | None,
     added: float,
 ) -> Bounds:
     """Return the interval from simulated data, by the way that suits the measure."""
-    resampler = Resampler(forecasts) if resampler is None else resampler
-    of_sketch = "" if resampler.exact else " of a sketch"
-    how: dict[str, Any] = {"resampler": resampler, "draws": draws, "seed": seed, "threads": threads}
+    forecasts, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
     if centre is None:
-        centre = measured(forecasts.with_outcomes(resampler.centre), row, settings)
-    moved = resampled_deviations(forecasts, row, settings, progress=progress, **how)
+        centre = measured(forecasts.with_outcomes(resampler.centre), row)
+    moved = resampled_deviations(row, resampler, drawing)
     if moved is not None:
-        power = seminorm_power(forecasts, row, settings) or 1
+        power = seminorm_power(forecasts, row) or 1
         reach = resampler.widening(confidence) * upper_quantile(moved, confidence) + added
-        lower, upper = (
-            around(min(value, centre), reach, power)[0],
-            around(max(value, centre), reach, power)[1],
-        )
+        lower = around(min(value, centre), reach, power)[0]
+        upper = around(max(value, centre), reach, power)[1]
         return Bounds(lower, upper, f"bootstrap of the deviation{of_sketch}")
     if row.complete and not row.signed:
-        lower, upper = inverted(
-            forecasts, row, settings, value=value, confidence=confidence, draws=draws, seed=seed
-        )
-        return Bounds(lower, upper, "inverted tests" if resampler.exact else "inverted tests of a sketch")
-    values = resampled_values(forecasts, row, settings, progress=progress, **how)
+        return Bounds(*inverted(forecasts, row, drawing, value, confidence), f"inverted tests{of_sketch}")
+    values = resampled_values(row, resampler, drawing)
     reach = resampler.widening(confidence) * central(np.abs(values - centre), 2 * confidence - 1)[1]
     return Bounds(min(value, centre) - reach, max(value, centre) + reach, f"bootstrap{of_sketch}")
 
@@ -411,43 +365,38 @@ def check_resampling(n: int) -> None:
         raise TooFewRecordsError("resampling", "needs two records or more", f"got {n}")
 
 
-def _unbiased(forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float) -> float | None:
+def _unbiased(forecasts: Forecasts, row: Measure, value: float) -> float | None:
     """Return the value without its bias, where that is known.
 
     ATB, UBSE and the squared kernel error are sums of w_i w_j r_i r_j k(v_i, v_j) over all pairs of records,
-    r = y - v and k(v, v) = 1. Only the pairs of a record with itself are biased.
+    r = y - v and k(v, v) = 1. Only the pairs of a record with itself are biased; pairs within a cluster are
+    as well.
     """
-    mean = row.null.mean and row.null.mean(forecasts, settings)  # known for no other k
-    own = _own_pairs(forecasts)
+    mean = row.null.mean and row.null.mean(forecasts, row.options)  # known for no other k
     others = 1 - float(forecasts.squared_weights.sum())
-    if not (row.fair and row.complete) or mean is None or own is None or others <= 0:
+    v, outcomes = forecasts.values, forecasts.record_outcomes
+    if not (row.fair and row.complete) or mean is None or others <= 0 or is_clustered(forecasts):
         return None
-    if is_clustered(forecasts):  # pairs within a cluster are biased as well
+    if outcomes is not None:
+        weights = 1 / forecasts.n if forecasts.record_weights is None else forecasts.record_weights
+        own = float(np.sum((weights * (outcomes - np.repeat(v, forecasts.counts))) ** 2))
+    elif forecasts.binary:
+        rate = forecasts.outcomes / forecasts.weights
+        own = dot(forecasts.squared_weights, rate * (1 - v) ** 2 + (1 - rate) * v**2)
+    else:  # a sketch of fractions has lost the squares
         return None
     return (value - own) / others
 
 
-def _own_pairs(forecasts: Forecasts) -> float | None:
-    """Return the sum of w^2 (y - v)^2 over the records; None for a sketch of fractions, which lost it."""
-    v, outcomes = forecasts.values, forecasts.record_outcomes
-    if outcomes is not None:
-        weights = 1 / forecasts.n if forecasts.record_weights is None else forecasts.record_weights
-        return float(np.sum((weights * (outcomes - np.repeat(v, forecasts.counts))) ** 2))
-    if not forecasts.binary:
-        return None
-    rate = forecasts.outcomes / forecasts.weights
-    return dot(forecasts.squared_weights, rate * (1 - v) ** 2 + (1 - rate) * v**2)
-
-
-def mean_if_calibrated(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:
+def mean_if_calibrated(forecasts: Forecasts, row: Measure, seed: int) -> float:
     """Return the measure's mean under calibration: exact where known, else from a few simulated outcomes."""
-    exact = row.null.mean and row.null.mean(forecasts, settings)
+    exact = row.null.mean and row.null.mean(forecasts, row.options)
     linear = row.signed or row.null.two_sided  # its mean does not depend on how rows are related
     if exact is not None and (linear or not is_clustered(forecasts)):
         return exact
-    if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, row, settings)):
+    if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, row)):
         return math.nan
     null = SignNull(forecasts) if by_signs(forecasts) else NullOutcomes(forecasts)
-    draws = NULL_DRAWS if batched(forecasts, row, settings) else FEW_DRAWS
-    values = null_values(forecasts, row, settings, null=null, draws=draws, seed=seed, threads=1)
+    draws = NULL_DRAWS if batched(forecasts, row) else FEW_DRAWS
+    values = null_values(forecasts, row, null, Drawing(draws, seed, threads=1))
     return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan

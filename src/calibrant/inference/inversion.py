@@ -32,9 +32,8 @@ population, and most samples have none. No sample shows that, so there is no int
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -43,22 +42,22 @@ from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Resampler, lower_quantile, upper_quantile, values_of_resamples
 from calibrant.inference.null import (
+    Drawing,
     NullDraws,
     NullOutcomes,
     SignNull,
-    batched,
-    clusters_of,
     is_clustered,
     measured,
+    null_values,
+    record_clusters,
     record_outcomes,
     record_weights,
-    values_of_outcomes,
 )
 from calibrant.inference.testing import by_signs
 from calibrant.metrics.cox import LARGEST_LOGIT, logits
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import isotonic_curve
-from calibrant.parallel import dot, in_blocks
+from calibrant.parallel import dot
 from calibrant.results import Array
 
 FEWEST_DRAWS = 99
@@ -66,58 +65,55 @@ TRUTHS = 49  # resampled predictions, for a standard deviation
 STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error that was seen
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A true error, and the values between which its data sets lie with the confidence asked for."""
-
-    truth: float
-    low: float
-    high: float
-
-
 def inverted(
-    forecasts: Forecasts,
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    value: float,
-    confidence: float,
-    draws: int,
-    seed: int,
+    forecasts: Forecasts, row: Measure, drawing: Drawing, value: float, confidence: float
 ) -> tuple[float, float]:
     """Return the interval: the widest over the directions in which calibration can fail.
 
     These are the direction of the recalibration that the data suggest, and a shift of all rates towards one
     half, which is open where the data suggest nothing (no events, say).
     """
-    simulate = _simulator(forecasts, row, settings, min(draws, max(FEWEST_DRAWS, draws // 4)), seed)
+    draws = min(drawing.draws, max(FEWEST_DRAWS, drawing.draws // 4))
+    drawing = Drawing(draws, drawing.seed, threads=1)
     share = (1 - confidence) / 2
+
+    def simulate(rates: Array) -> Array:  # always by the same numbers
+        return null_values(forecasts, row, _outcomes_around(forecasts, rates), drawing)
+
+    def ends(drawn: Array) -> tuple[float, float]:
+        return lower_quantile(drawn, share), upper_quantile(drawn, 1 - share)
+
     null = simulate(forecasts.values)
-    first = Step(0.0, lower_quantile(null, share), upper_quantile(null, 1 - share))
     # below what chance gives, a value promises no more than the middle of chance
     seen = max(value, float(np.median(null)))
-    varied = _spread_of_truth(forecasts, row, settings, seed) * _normals(len(null), seed)
+    normals = np.random.default_rng([drawing.seed, 2]).normal(size=draws)
+    normals = (normals - normals.mean()) / (normals.std() or 1.0)
+    varied = _spread_of_truth(forecasts, row, drawing.seed) * normals
     lower, upper = np.inf, 0.0
     for direction in _directions(forecasts):
-        steps = [first]
-        for rates in _moved(forecasts, direction):
-            truth = measured(forecasts.with_outcomes(forecasts.weights * rates), row, settings)
-            drawn = simulate(rates) + truth * varied
-            steps.append(Step(truth, lower_quantile(drawn, share), upper_quantile(drawn, 1 - share)))
-            if steps[-1].low > seen:
+        truths, lows, highs = [0.0], *([end] for end in ends(null))
+        rates = forecasts.values
+        for step in STEPS:
+            last, rates = rates, np.clip(forecasts.values + step * direction, 0.0, 1.0)
+            if lows[-1] > seen or np.array_equal(rates, last):
                 break
-        lower = min(lower, _crossing([s.high for s in steps], [s.truth for s in steps], value))
-        upper = max(upper, _crossing([s.low for s in steps], [s.truth for s in steps], seen))
+            truths.append(measured(forecasts.with_outcomes(forecasts.weights * rates), row))
+            low, high = ends(simulate(rates) + truths[-1] * varied)
+            lows.append(low)
+            highs.append(high)
+        # the truths at which growing quantiles reach what was seen
+        lower = min(lower, float(np.interp(value, np.maximum.accumulate(highs), truths)))
+        upper = max(upper, float(np.interp(seen, np.maximum.accumulate(lows), truths)))
     return lower, max(lower, upper)
 
 
-def _spread_of_truth(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:
+def _spread_of_truth(forecasts: Forecasts, row: Measure, seed: int) -> float:
     """Return the relative standard deviation of the true error over predictions like these.
 
     It is taken where the isotonic fit is the truth; farther from calibration, error and deviation grow alike.
     """
     fit = isotonic_curve(forecasts)
-    truth = measured(forecasts.with_outcomes(forecasts.weights * fit), row, settings)
+    truth = measured(forecasts.with_outcomes(forecasts.weights * fit), row)
     if not truth > 0:
         return 0.0
     drawn = Resampler(forecasts).draw(np.random.default_rng([seed, 1]), TRUTHS)
@@ -125,62 +121,18 @@ def _spread_of_truth(forecasts: Forecasts, row: Measure, settings: dict[str, Any
     if records is not None:
         records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))
     drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
-    return float(np.nanstd(values_of_resamples(forecasts, row, settings, drawn, quick=False))) / truth
+    return float(np.nanstd(values_of_resamples(forecasts, row, drawn, quick=False))) / truth
 
 
-def _normals(number: int, seed: int) -> Array:
-    """Return normal numbers whose mean and standard deviation are 0 and 1."""
-    drawn = np.random.default_rng([seed, 2]).normal(size=number)
-    drawn -= drawn.mean()
-    return np.asarray(drawn / (drawn.std() or 1.0))
-
-
-def _crossing(values: list[float], truths: list[float], seen: float) -> float:
-    """Return the truth at which a growing quantile reaches what was seen."""
-    return float(np.interp(seen, np.maximum.accumulate(values), truths))
-
-
-def _directions(forecasts: Forecasts) -> Iterator[Array]:
-    """Yield one change of the rate per level for each direction, all of comparable size."""
+def _directions(forecasts: Forecasts) -> tuple[Array, Array]:
+    """Return one change of the rate per level for each direction, both of comparable size."""
     fitted = isotonic_curve(forecasts) - forecasts.values
     size = dot(forecasts.weights, np.abs(fitted))
     size = max(size, np.sqrt(forecasts.null_variance), float(forecasts.squared_weights.sum()))
-    yield fitted
-    yield np.full(forecasts.levels, size if forecasts.mean_prediction < 0.5 else -size)
+    return fitted, np.full(forecasts.levels, size if forecasts.mean_prediction < 0.5 else -size)
 
 
-def _moved(forecasts: Forecasts, direction: Array) -> Iterator[Array]:
-    """Yield rates farther and farther from the predictions, until they move no more."""
-    last = forecasts.values
-    for step in STEPS:
-        rates = np.clip(forecasts.values + step * direction, 0.0, 1.0)
-        if np.array_equal(rates, last):
-            return
-        last = rates
-        yield rates
-
-
-def _simulator(forecasts: Forecasts, row: Measure, settings: dict[str, Any], draws: int, seed: int) -> Any:
-    """Return a function from rates to the values of data sets drawn from them, always by the same numbers."""
-    quick = batched(forecasts, row, settings)
-
-    def simulate(rates: Array) -> Array:
-        source = _drawing(forecasts, rates)
-
-        def work(generator: np.random.Generator, rows: int) -> Array:
-            if quick:
-                return np.asarray(row.null.batch(forecasts, source.residuals(generator, rows), settings))  # type: ignore[misc]
-            if row.null.tables is not None:
-                return values_of_outcomes(forecasts, row, settings, source.outcomes(generator, rows))
-            drawn = source.forecasts_of(generator, rows)
-            return np.array([measured(one, row, settings) for one in drawn])
-
-        return in_blocks(work, draws, width=source.width, seed=seed, threads=1)
-
-    return simulate
-
-
-def _drawing(forecasts: Forecasts, rates: Array) -> NullDraws:
+def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
     """Return what draws outcomes around given rates: independent ones, or random signs of the deviations.
 
     If the predictions are calibrated, all that outcomes differ from them by is noise; around other rates it
@@ -439,7 +391,7 @@ def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
     level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
     terms = zero[level_of] + record_outcomes(forecasts) * (one - zero)[level_of]
     terms *= record_weights(forecasts)
-    sums, squares = clusters_of(forecasts).total(terms), float(terms @ terms)
+    sums, squares = record_clusters(forecasts).total(terms), float(terms @ terms)
     return float(sums @ sums) / squares if squares > 0 else 1.0
 
 

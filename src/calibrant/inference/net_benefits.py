@@ -24,7 +24,9 @@ from calibrant.formatting import dropped_note, format_value, pluralize
 from calibrant.inference.bootstrap import upper_quantile
 from calibrant.inference.intervals import check_confidence
 from calibrant.inference.null import ClusterSummary, draw_signs
-from calibrant.inference.paired_rows import PairedRows, models_given, named_models, paired_rows
+from calibrant.inference.paired_rows import complete_rows, models_given, named_models
+from calibrant.inference.pvalues import bonferroni
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.fixed_payoff import checked_thresholds
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
@@ -45,9 +47,9 @@ class DecisionRows:
     clusters: Clusters | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ends:
-    """A curve over thresholds with a lower and an upper end at each."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Benefit(Result):
+    """Net benefit at each threshold, in true positives per record, between `lower` and `upper`."""
 
     value: Array
     lower: Array
@@ -66,14 +68,14 @@ class _Shares:
     covariance: Array  # (shares, shares, thresholds)
     size: Array
 
-    def ends(self, z: float) -> Ends:
+    def ends(self, z: float) -> Benefit:
         """Return the sum of factors times shares with its interval at critical value z."""
         low, high = _wilson(self.value, self.size, z)
         total = (self.factors * self.value).sum(axis=0)
         positive = self.factors > 0
         down = self.factors * (self.value - np.where(positive, low, high))
         up = self.factors * (np.where(positive, high, low) - self.value)
-        return Ends(total, total - self._joined(down), total + self._joined(up))
+        return Benefit(total, total - self._joined(down), total + self._joined(up))
 
     def _joined(self, parts: Array) -> Array:
         """Add the errors of correlated shares."""
@@ -105,7 +107,7 @@ def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
     return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
 
 
-def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Ends:
+def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
     """Return gain times the share of events acted on minus cost times that of others, with its interval.
 
     `acts` says at how many of the thresholds, from the first on, each record is acted on.
@@ -125,7 +127,7 @@ def difference(
     share: float,
     draws: int,
     seed: int,
-) -> tuple[Ends, Ends]:
+) -> tuple[Benefit, Benefit]:
     """Return what the first model gains over the second: intervals by threshold, and a joint band.
 
     The band is aimed to hold the whole curve with probability `share`: its critical value is the quantile of
@@ -145,7 +147,7 @@ def difference(
     spread = np.sqrt(np.mean(drawn**2, axis=0))
     beyond = np.abs(single.value) > _critical(drawn, spread, share) * spread
     lower = np.where(beyond, band.lower, np.minimum(band.lower, 0.0))
-    return single, Ends(band.value, lower, np.where(beyond, band.upper, np.maximum(band.upper, 0.0)))
+    return single, Benefit(band.value, lower, np.where(beyond, band.upper, np.maximum(band.upper, 0.0)))
 
 
 def _critical(drawn: Array, scale: Array, share: float) -> float:
@@ -229,13 +231,10 @@ def _by_clusters(
             tables.append(totals - whole[first : first + count, None] * mean)
         stacked = np.stack(tables)
         found += np.einsum("ict,jct->ijt", stacked, stacked)
-    plain = _by_records(kinds, parts, rows.weights, value, width)
-    factor = np.sqrt(np.maximum(1.0, _ratio(np.einsum("iit->it", plain), np.einsum("iit->it", found))))
-    return found * factor[:, None] * factor[None]
-
-
-def _ratio(one: Array, other: Array) -> Array:
-    return np.divide(one, other, out=np.ones_like(one), where=other > 0)
+    plain = np.einsum("iit->it", _by_records(kinds, parts, rows.weights, value, width))
+    own = np.einsum("iit->it", found)
+    factor = np.sqrt(np.maximum(1.0, np.divide(plain, own, out=np.ones_like(own), where=own > 0)))
+    return np.asarray(found * factor[:, None] * factor[None])
 
 
 def _drawn_curves(
@@ -245,78 +244,47 @@ def _drawn_curves(
 
     With it comes the signed sum of the weights, which centers the draws at the observed difference.
     """
+    from scipy.sparse import csr_array
+
     differ, width = high > low, len(gain)
     if not differ.any():
         return np.zeros((draws, width)), np.zeros((draws, 1))
-    clusters = None if rows.clusters is None or rows.clusters.all_single else rows.clusters.take(differ)
-    w, y = sign[differ] * rows.weights[differ], rows.outcomes[differ]
-    units = _Units.of(low[differ], high[differ], w * y, w * (1 - y), clusters)
-    events, others = (units.steps(terms, width) for terms in (units.events, units.others))
-    plain = np.bincount(units.unit, np.abs(units.events) + np.abs(units.others), units.number)
+    w, low, high = sign[differ] * rows.weights[differ], low[differ], high[differ]
+    parts = np.stack([w * rows.outcomes[differ], w * (1 - rows.outcomes[differ])])
     rest = math.sqrt(max(0.0, float(rows.weights @ rows.weights) - float(w @ w)))
+    unit, normal = np.arange(len(low)), False
+    if rows.clusters is not None and not rows.clusters.all_single:
+        unit = rows.clusters.take(differ).codes
+    elif len(low) > MAX_SIGNED:
+        # the sum of many signs is nearly normal: records that count between the same thresholds are merged
+        # into a cell with a normal multiplier and the root of their sum of squares
+        codes = (low * (int(high.max()) + 1) + high) * 3 + (parts[0] != 0) + 2 * (parts[1] != 0) - 1
+        _, first, cell = np.unique(codes, return_index=True, return_inverse=True)
+        parts = np.stack([np.sqrt(np.bincount(cell.reshape(-1), terms**2)) for terms in parts])
+        low, high, unit, normal = low[first], high[first], np.arange(len(first)), True
+    number = int(unit.max()) + 1
+    places, units = np.concatenate([low, high]), np.concatenate([unit, unit])
+    events, others = (  # multipliers become steps of the curve: up at `low`, down at `high`
+        csr_array((np.concatenate([terms, -terms]), (places, units)), shape=(width + 1, number))
+        for terms in parts
+    )
+    plain = np.bincount(unit, np.abs(parts).sum(axis=0), number)
 
     def work(generator: np.random.Generator, count: int) -> Array:
-        multipliers = units.draw(generator, count)
+        if normal:
+            multipliers = generator.standard_normal((number, count))
+        else:
+            multipliers = draw_signs(generator, number, count)
         up, down = (np.cumsum((part @ multipliers)[:width], axis=0) for part in (events, others))
         mass = plain @ multipliers + rest * generator.standard_normal(count)
         return np.column_stack([mass, (gain[:, None] * up - cost[:, None] * down).T])
 
-    drawn = in_blocks(work, draws, width=max(units.number, width), seed=seed, threads=1)
+    drawn = in_blocks(work, draws, width=max(number, width), seed=seed, threads=1)
     return drawn[:, 1:], drawn[:, :1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Units:
-    """What gets one multiplier each: records, clusters, or cells of very many records.
-
-    Very many records are merged by the thresholds between which they count. The sum of many signs is nearly
-    normal, so a cell gets a normal multiplier and the root of its sum of squares.
-    """
-
-    low: Ints
-    high: Ints
-    events: Array
-    others: Array
-    unit: Ints
-    number: int
-    normal: bool
-
-    @classmethod
-    def of(cls, low: Ints, high: Ints, events: Array, others: Array, clusters: Clusters | None) -> _Units:
-        if clusters is not None:
-            return cls(low, high, events, others, clusters.codes, clusters.number, normal=False)
-        if len(low) <= MAX_SIGNED:
-            return cls(low, high, events, others, np.arange(len(low)), len(low), normal=False)
-        codes = (low * (int(high.max()) + 1) + high) * 3 + (events != 0) + 2 * (others != 0) - 1
-        _, first, cell = np.unique(codes, return_index=True, return_inverse=True)
-        event, other = (np.sqrt(np.bincount(cell.reshape(-1), terms**2)) for terms in (events, others))
-        return cls(low[first], high[first], event, other, np.arange(len(first)), len(first), normal=True)
-
-    def draw(self, generator: np.random.Generator, count: int) -> Array:
-        """Draw the multipliers (units x draws)."""
-        if self.normal:
-            return generator.standard_normal((self.number, count))
-        return draw_signs(generator, self.number, count)
-
-    def steps(self, terms: Array, width: int) -> Any:
-        """Return the matrix that turns multipliers into steps of the curve: up at `low`, down at `high`."""
-        from scipy.sparse import csr_array
-
-        places, units = np.concatenate([self.low, self.high]), np.concatenate([self.unit, self.unit])
-        return csr_array((np.concatenate([terms, -terms]), (places, units)), shape=(width + 1, self.number))
 
 
 EVERYBODY, NOBODY = "treat all", "treat none"
 FEW = 6  # thresholds that a sentence names one by one
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Benefit(Result):
-    """Net benefit at each threshold, in true positives per record, between `lower` and `upper`."""
-
-    value: Array
-    lower: Array
-    upper: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -475,6 +443,7 @@ def _per_thousand(benefit: Benefit | BenefitDifference, k: int) -> TableCell:
     return number_cell(value, f"{format_value(value)} ({format_value(low)} to {format_value(high)})")
 
 
+@shares_parameters("")
 def net_benefits(
     y_true: Any,
     *predictions: Any,
@@ -509,14 +478,8 @@ def net_benefits(
         Labels of rows that belong together, or the name of their column.
     missing, pos_label, outcome, prediction, weight
         As in `compare`: a row that lacks a value for one model is left out for all.
-    confidence
-        Of the intervals and of the band.
-    draws, seed
-        Number of random signs per row for the band, and their seed (None for a fresh one).
-
-    Returns
-    -------
-    NetBenefits
+    draws
+        Number of random signs per row for the band.
 
     Examples
     --------
@@ -531,60 +494,42 @@ def net_benefits(
     check_confidence(confidence)
     asked, count, used = checked_thresholds(thresholds), checked_draws(draws), recorded_seed(seed)
     named = named_models(given.predictions, names, 1)
-    paired = paired_rows(given.y_true, named, given.sample_weight, missing, pos_label, given.clusters)
-    curves = _Curves.of(paired, asked, confidence)
+    paired = complete_rows(
+        given.y_true, named, given.sample_weight, missing, pos_label, given.clusters
+    ).in_order()
+    n, order, found = len(paired.outcomes), np.argsort(asked, kind="stable"), paired.cluster_summary()
+    w = np.full(n, 1.0 / n) if paired.weights is None else paired.weights / paired.weights.sum()
+    rows, grid = DecisionRows(paired.outcomes, w, paired.clusters), asked[order]
+    z = critical_value(confidence, found)
+    payoffs = np.ones(len(grid)), grid / (1 - grid)
+
+    def as_asked(ascending: Array) -> Array:
+        values = np.empty_like(ascending)
+        values[order] = ascending
+        return values
+
+    def curve(acts: Ints) -> Benefit:
+        ends = benefit(rows, acts, *payoffs, z)
+        return Benefit(as_asked(ends.value), as_asked(ends.lower), as_asked(ends.upper))
+
+    def gained(first: str, second: str) -> BenefitDifference:
+        how: dict[str, Any] = {"share": bonferroni(confidence, len(pairs)), "draws": count, "seed": used}
+        ends, band = difference(rows, acts[first], acts[second], *payoffs, z, **how)
+        parts = (ends.value, ends.lower, ends.upper, band.lower, band.upper)
+        return BenefitDifference(first, second, *map(as_asked, parts))
+
+    # at how many of the ascending thresholds each model treats each row
+    acts = {name: np.searchsorted(grid, p, side="right") for name, p in paired.models.items()}
     pairs = list(combinations(paired.models, 2))
-    share = 1 - (1 - confidence) / max(1, len(pairs))
     return NetBenefits(
         thresholds=asked,
-        models={name: curves.benefit(acts) for name, acts in curves.acts.items()},
-        treat_all=curves.benefit(np.full(len(paired.outcomes), len(asked))),
-        differences=tuple(curves.difference(*pair, share=share, draws=count, seed=used) for pair in pairs),
+        models={name: curve(own) for name, own in acts.items()},
+        treat_all=curve(np.full(n, len(asked))),
+        differences=tuple(gained(*pair) for pair in pairs),
         confidence=confidence,
-        n=len(paired.outcomes),
+        n=n,
         dropped=paired.dropped,
         draws=count if pairs else 0,
         seed=used if pairs else None,
-        clusters=curves.clusters,
+        clusters=found,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Curves:
-    """The rows, and at how many of the ascending thresholds each model treats them."""
-
-    rows: DecisionRows
-    acts: Mapping[str, npt.NDArray[np.int64]]
-    order: npt.NDArray[np.intp]  # of the thresholds asked for
-    odds: Array
-    z: float
-    clusters: ClusterSummary | None
-
-    @classmethod
-    def of(cls, paired: PairedRows, asked: Array, confidence: float) -> _Curves:
-        n = len(paired.outcomes)
-        w = np.full(n, 1.0 / n) if paired.weights is None else paired.weights / paired.weights.sum()
-        order = np.argsort(asked, kind="stable")
-        grid = asked[order]
-        rows = DecisionRows(paired.outcomes, w, paired.clusters)
-        acts = {name: np.searchsorted(grid, p, side="right") for name, p in paired.models.items()}
-        found = paired.cluster_summary()
-        return cls(rows, acts, order, grid / (1 - grid), critical_value(confidence, found), found)
-
-    def benefit(self, acts: npt.NDArray[np.int64]) -> Benefit:
-        """Return the net benefit of treating each record at that many thresholds."""
-        ends = benefit(self.rows, acts, np.ones(len(self.odds)), self.odds, self.z)
-        return Benefit(*map(self._as_asked, (ends.value, ends.lower, ends.upper)))
-
-    def difference(self, first: str, second: str, **how: Any) -> BenefitDifference:
-        """Return what the first model gains over the second."""
-        one, other = self.acts[first], self.acts[second]
-        ends, band = difference(self.rows, one, other, np.ones(len(self.odds)), self.odds, self.z, **how)
-        parts = (ends.value, ends.lower, ends.upper, band.lower, band.upper)
-        return BenefitDifference(first, second, *map(self._as_asked, parts))
-
-    def _as_asked(self, ascending: Array) -> Array:
-        """Put values at ascending thresholds in the order in which thresholds were given."""
-        found = np.empty_like(ascending)
-        found[self.order] = ascending
-        return found

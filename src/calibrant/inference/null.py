@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from calibrant.errors import (
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import AT_ONCE, Progress, in_blocks
+from calibrant.parallel import AT_ONCE, Progress, check_drawing, checked_draws, in_blocks, recorded_seed
 from calibrant.results import Array
 
 MOST = 0.9  # share of the mean by which light records may fall short of it
@@ -56,7 +56,6 @@ class TwoPointWeights:
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> TwoPointWeights:
-        """Find the records of each level."""
         return cls.of_sums(forecasts.counts, forecasts.weights, forecasts.squared_weights)
 
     @classmethod
@@ -206,78 +205,85 @@ class NullOutcomes:
         The next sets that the same thread draws take their place: pages of memory that are requested again
         each time cost as much as the drawing.
         """
-        drawn = self._drawn(generator, rows, self._room(rows))
-        drawn -= self._expected
-        return drawn
-
-    def _room(self, rows: int) -> Array:
-        """Return the buffer of this thread's draws."""
         shape = (rows, self.forecasts.n if self.kind == "records" else 0)
         if getattr(self._buffers, "draws", np.empty(0)).shape != shape:
             self._buffers.draws = np.empty(shape)
-        return cast("Array", self._buffers.draws)
+        drawn = self._drawn(generator, rows, self._buffers.draws)
+        drawn -= self._expected
+        return drawn
 
 
-def null_values(
-    forecasts: Forecasts,
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    null: NullDraws,
-    draws: int,
-    seed: int,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> Array:
-    """Return the measure of `draws` sets of calibrated outcomes; infinity where it has no value."""
-    if batched(forecasts, row, settings):
-        batch = row.null.batch
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How to simulate: the number of draws, their seed, the threads, and where to report progress."""
 
-        def work(generator: np.random.Generator, rows: int) -> Array:
-            return np.asarray(batch(forecasts, null.residuals(generator, rows), settings))  # type: ignore[misc]
+    draws: int
+    seed: int
+    threads: int | None = None
+    progress: Progress | None = None
 
-    elif row.null.tables is not None:
+    @classmethod
+    def checked(
+        cls, draws: int, seed: int | None, threads: int | None = None, progress: Progress | None = None
+    ) -> Drawing:
+        """Check what a user gave; without a seed a fresh one is drawn."""
+        check_drawing(draws, seed, threads)
+        return cls(checked_draws(draws), recorded_seed(seed), threads, progress)
 
-        def work(generator: np.random.Generator, rows: int) -> Array:
-            return values_of_outcomes(forecasts, row, settings, null.outcomes(generator, rows))
-
-    else:
-        threads = 1  # the measures themselves are Python
-
-        def work(generator: np.random.Generator, rows: int) -> Array:
-            drawn = null.forecasts_of(generator, rows)
-            return np.array([measured(one, row, settings) for one in drawn])
-
-    return in_blocks(work, draws, width=null.width, seed=seed, threads=threads, progress=progress)
+    def run(
+        self, work: Callable[[np.random.Generator, int], Array], width: int, *, alone: bool = False
+    ) -> Array:
+        """Stack the rows of all draws, each of which needs `width` random numbers; `alone` in one thread."""
+        threads = 1 if alone else self.threads
+        return in_blocks(
+            work, self.draws, width=width, seed=self.seed, threads=threads, progress=self.progress
+        )
 
 
-def batched(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> bool:
-    """Return whether the row evaluates many residual vectors at once under these settings."""
+def with_options(row: Measure, options: Mapping[str, Any]) -> Measure:
+    """Return the row with these options, and with the largest value that they can reach."""
+    return replace(row, options={**row.options, **options}, largest=row.reachable(options)[1])
+
+
+def null_values(forecasts: Forecasts, row: Measure, null: NullDraws, drawing: Drawing) -> Array:
+    """Return the measure of sets of calibrated outcomes; infinity where it has no value."""
+    at_once, tables = batched(forecasts, row), row.null.tables
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        if at_once:
+            return values_of_residuals(forecasts, row, null.residuals(generator, rows))
+        if tables is None:
+            return np.array([measured(one, row) for one in null.forecasts_of(generator, rows)])
+        outcomes = null.outcomes(generator, rows)
+        values = tables(forecasts, outcomes, forecasts.weights[None], row.options)
+        return one_by_one(forecasts, row, outcomes) if values is None else np.asarray(values)
+
+    return drawing.run(work, null.width, alone=not at_once and tables is None)  # measures are Python
+
+
+def batched(forecasts: Forecasts, row: Measure) -> bool:
+    """Return whether the row evaluates many residual vectors at once under its options."""
     if row.null.batch is None:
         return False
-    return row.null.batch(forecasts, forecasts.residuals[None], settings) is not None
+    return row.null.batch(forecasts, forecasts.residuals[None], row.options) is not None
 
 
-def values_of_outcomes(
-    forecasts: Forecasts, row: Measure, settings: dict[str, Any], outcomes: Array
-) -> Array:
-    """Take the measure of each row of outcomes: all at once where the measure can."""
-    tables = row.null.tables
-    at_once = None if tables is None else tables(forecasts, outcomes, forecasts.weights[None], settings)
-    return one_by_one(forecasts, row, settings, outcomes) if at_once is None else np.asarray(at_once)
+def values_of_residuals(forecasts: Forecasts, row: Measure, residuals: Array) -> Array:
+    """Take the measure of each row of residuals, of a row that is `batched`."""
+    return np.asarray(row.null.batch(forecasts, residuals, row.options))  # type: ignore[misc]
 
 
-def one_by_one(forecasts: Forecasts, row: Measure, settings: dict[str, Any], outcomes: Array) -> Array:
+def one_by_one(forecasts: Forecasts, row: Measure, outcomes: Array) -> Array:
     """Take the measure of each row of outcomes with the measure itself."""
-    return np.array([measured(forecasts.with_outcomes(drawn), row, settings) for drawn in outcomes])
+    return np.array([measured(forecasts.with_outcomes(drawn), row) for drawn in outcomes])
 
 
-def measured(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
+def measured(forecasts: Forecasts, row: Measure) -> float:
     """Take the measure, and infinity where it has no value: a slope when all outcomes agree, say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
         try:
-            return float(row.function.core(forecasts, **settings))
+            return float(row.function.core(forecasts, **row.options))
         except TooFewRecordsError:
             return np.inf
 
@@ -322,7 +328,7 @@ class SignNull:
         scale: float = 1.0,
     ) -> None:
         self.forecasts = forecasts
-        self.clusters = clusters_of(forecasts)
+        self.clusters = record_clusters(forecasts)
         self._level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
         self._rates = forecasts.values if rates is None else rates
         means = forecasts.values if fit is None else fit
@@ -363,7 +369,7 @@ class SignNull:
         for sign in signs.T:
             yield self.forecasts.with_record_outcomes(self._rates[self._level_of] + sign * self._around)
 
-    def score_draws(self, leverage: Array, draws: int, seed: int, threads: int | None = None) -> Array:
+    def score_draws(self, leverage: Array, drawing: Drawing) -> Array:
         """Return the standardized score of each row of `leverage`: of the data, then of the draws.
 
         A score sums the residuals times the leverage of their levels. It is divided by its centered standard
@@ -376,7 +382,7 @@ class SignNull:
         def work(generator: np.random.Generator, rows: int) -> Array:
             return _standardized(by_cluster, draw_mammen(generator, self.clusters.number, rows))
 
-        drawn = in_blocks(work, draws, width=self.clusters.number, seed=seed, threads=threads)
+        drawn = replace(drawing, progress=None).run(work, self.clusters.number)
         return np.concatenate([_standardized(by_cluster, np.ones((self.clusters.number, 1))), drawn])
 
 
@@ -455,7 +461,7 @@ def cluster_summary(forecasts: Forecasts) -> ClusterSummary:
     deviations = weights * np.sqrt(forecasts.values * (1 - forecasts.values))[level_of]
     if not deviations.any():
         deviations = weights
-    return ClusterSummary.of(clusters_of(forecasts), residuals - weights * residuals.sum(), deviations)
+    return ClusterSummary.of(record_clusters(forecasts), residuals - weights * residuals.sum(), deviations)
 
 
 def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
@@ -480,7 +486,7 @@ def is_clustered(forecasts: Forecasts) -> bool:
     return forecasts.clusters is not None and not forecasts.clusters.all_single
 
 
-def clusters_of(forecasts: Forecasts) -> Clusters:
+def record_clusters(forecasts: Forecasts) -> Clusters:
     """Return the clusters of the records; every record is one where none were given."""
     return Clusters.of_single_records(forecasts.n) if forecasts.clusters is None else forecasts.clusters
 

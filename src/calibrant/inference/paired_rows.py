@@ -150,18 +150,15 @@ class PairedRows:
         check_enough(found, self.clusters, residuals)
         return found
 
-    def draw_times(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw how often each row occurs in each of `rows` resamples, whole clusters at a time."""
-        number = len(self.outcomes) if self.clusters is None else self.clusters.number
-        times = tallied(generator.integers(0, number, size=(rows, number)), number).astype(np.float64)
-        return np.asarray(times if self.clusters is None else times[:, self.clusters.codes])
-
     def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array | float]:
         """Draw how often each row occurs in each of `rows` resamples, and the weight of one occurrence."""
         if self.censored is not None:
             assert self.weights is not None
             return self.censored.draw(generator, rows, self.weights)
-        return self.draw_times(generator, rows), 1.0 if self.weights is None else self.weights
+        number = len(self.outcomes) if self.clusters is None else self.clusters.number
+        times = tallied(generator.integers(0, number, size=(rows, number)), number).astype(np.float64)
+        times = times if self.clusters is None else times[:, self.clusters.codes]
+        return times, 1.0 if self.weights is None else self.weights
 
     def take(self, rows: npt.NDArray[Any]) -> PairedRows:
         weights = None if self.weights is None else self.weights[rows]
@@ -169,18 +166,6 @@ class PairedRows:
         clusters = None if self.clusters is None else self.clusters.take(rows)
         censored = self.censored and replace(self.censored, places=self.censored.places[rows])
         return PairedRows(self.outcomes[rows], models, weights, self.dropped, clusters, censored)
-
-
-def paired_rows(
-    y_true: Any,
-    named: dict[str, Any],
-    sample_weight: Any,
-    missing: Missing,
-    pos_label: Any,
-    clusters: Any = None,
-) -> PairedRows:
-    """Return the complete rows in an order that their own order does not decide."""
-    return complete_rows(y_true, named, sample_weight, missing, pos_label, clusters).in_order()
 
 
 def complete_rows(

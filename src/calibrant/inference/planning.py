@@ -13,10 +13,11 @@ from calibrant.errors import CalibrantError, InvalidInputError, reject_name, rej
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inference.null import one_by_one
+from calibrant.inference.null import batched, one_by_one, values_of_residuals
 from calibrant.inference.testing import DEFAULT_TEST, badness, centre_of, find_test
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, number, numeric_vector, open_share, whole_number
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.distance.lower import lower_distance
 from calibrant.metrics.lookup import measure_in_words
 from calibrant.parallel import checked_draws, recorded_seed
@@ -244,12 +245,12 @@ class PowerStudy:
 
     def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
         row = find_test(self.measure, forecasts)
-        settings = dict(row.options)
-        residuals = outcomes - forecasts.weights * forecasts.values
-        values = row.null.batch(forecasts, residuals, settings) if row.null.batch else None
-        if values is None:
-            values = one_by_one(forecasts, row, settings, outcomes)
-        return np.asarray(badness(row, values, centre_of(forecasts, row, settings)))
+        if batched(forecasts, row):
+            residuals = outcomes - forecasts.weights * forecasts.values
+            values = values_of_residuals(forecasts, row, residuals)
+        else:
+            values = one_by_one(forecasts, row, outcomes)
+        return np.asarray(badness(row, values, centre_of(forecasts, row)))
 
     def plan(self, n: int, truth: Array) -> Plan:
         """Return the finding."""
@@ -298,6 +299,19 @@ def _quantiles(predictions: Any) -> Array:
     return np.quantile(checked_predictions(predictions), share, method="inverted_cdf")
 
 
+_TEST_AND_ERROR = """\
+power, alpha
+    The probability of detection that is wanted, and the level of the test.
+measure
+    The statistic of the test; see calibration_test.
+predictions
+    Unlabelled predictions of the model; uniform on [0, 1] if absent.
+alternative
+    The way of being wrong: "shift", "overconfident", "underconfident", "local", "alternating", or a function.
+"""
+
+
+@shares_parameters(_TEST_AND_ERROR)
 def required_samples(
     distance: float | None = None,
     *,
@@ -329,24 +343,8 @@ def required_samples(
     ----------
     distance
         The distance from calibration to be detected.
-    power, alpha
-        The probability of detection that is wanted, and the level of the test.
-    measure
-        The statistic of the test; see calibration_test.
-    predictions
-        Unlabelled predictions of the model; uniform on [0, 1] if absent.
-    alternative
-        The way of being wrong: "shift", "overconfident", "underconfident", "local", "alternating", or a
-        function.
-    draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
     accept, reject, confidence
         What tolerance_test must decide between, and how surely; in place of `distance`.
-
-    Returns
-    -------
-    Plan
-        The number of records, with the power that was simulated.
 
     Examples
     --------
@@ -384,6 +382,7 @@ def _for_tolerance(accept: float, reject: float, confidence: float, measure: str
     return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
 
 
+@shares_parameters(_TEST_AND_ERROR)
 def detectable_distance(
     n: int,
     *,
@@ -401,22 +400,6 @@ def detectable_distance(
     ----------
     n
         How many labelled records there are.
-    power, alpha
-        The probability of detection that is wanted, and the level of the test.
-    measure
-        The statistic of the test; see calibration_test.
-    predictions
-        Unlabelled predictions of the model; uniform on [0, 1] if absent.
-    alternative
-        The way of being wrong: "shift", "overconfident", "underconfident", "local", "alternating", or a
-        function.
-    draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
-
-    Returns
-    -------
-    Plan
-        The distance, with the power that was simulated.
 
     Examples
     --------

@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import (
-    CalibrantError,
-    Hint,
-    InvalidInputError,
-    TooFewRecordsError,
-    reject_name,
-)
+from calibrant.errors import CalibrantError, Hint, InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import at_floor, format_value, pluralize, pvalue_phrase
 from calibrant.inference.classic_tests import (
@@ -34,6 +27,7 @@ from calibrant.inference.classic_tests import (
 )
 from calibrant.inference.null import (
     ClusterSummary,
+    Drawing,
     NullDraws,
     NullOutcomes,
     SignNull,
@@ -42,6 +36,8 @@ from calibrant.inference.null import (
     max_record_weight,
     null_values,
     one_by_one,
+    values_of_residuals,
+    with_options,
 )
 from calibrant.inference.pvalues import LEVEL, could_flip, draw_until_decided, exceedance
 from calibrant.inputs import closed_share
@@ -50,7 +46,7 @@ from calibrant.metrics.lookup import find_measure, measure_in_words, measures
 from calibrant.metrics.null_laws import Law, null_deviation
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.truthful import averaged_two_bin_error
-from calibrant.parallel import Progress, check_drawing, checked_draws, dot, in_blocks, recorded_seed
+from calibrant.parallel import Progress, dot
 from calibrant.results import NOTHING, Array, Result
 
 Method = Literal["auto", "exact", "asymptotic"]
@@ -145,14 +141,10 @@ class TestResult(Result):
 def run_test(
     forecasts: Forecasts,
     row: Measure,
-    options: Mapping[str, Any],
+    drawing: Drawing,
     *,
     method: Method = "auto",
     kind: NullKind = "auto",
-    draws: int,
-    seed: int | None,
-    threads: int | None = None,
-    progress: Progress | None = None,
     null: NullDraws | None = None,
     level: float | None = LEVEL,
 ) -> TestResult:
@@ -162,54 +154,45 @@ def run_test(
     """
     if method not in ("auto", "exact", "asymptotic"):
         raise reject_name("method", method, ["auto", "exact", "asymptotic", "validity"])
-    settings = {**row.options, **options}
-    how: dict[str, Any] = {"seed": recorded_seed(seed), "threads": threads, "progress": progress}
-    if by_signs(forecasts, kind, method):
-        guarded = kind == "auto" and forecasts.binary and not forecasts.outcome_weighted
-        test = partial(_sign_test, SignNull(forecasts), row, settings, method, guarded, how)
-    else:
-        test = partial(_exact_test, forecasts, row, settings, method, null, how)
-    count = checked_draws(draws)
-    return (
-        test(count)
-        if level is None
-        else draw_until_decided(test, lambda one, _: one.could_flip(level), count)
-    )
+    signs = SignNull(forecasts) if by_signs(forecasts, kind, method) else None
+    guarded = kind == "auto" and forecasts.binary and not forecasts.outcome_weighted
+
+    def test(draws: int) -> TestResult:
+        how = replace(drawing, draws=draws)
+        if signs is not None:
+            return _sign_test(signs, row, method, guarded, how)
+        return _exact_test(forecasts, row, method, null, how)
+
+    if level is None:
+        return test(drawing.draws)
+    return draw_until_decided(test, lambda one, _: one.could_flip(level), drawing.draws)
 
 
 def _exact_test(
-    forecasts: Forecasts,
-    row: Measure,
-    settings: dict[str, Any],
-    method: Method,
-    null: NullDraws | None,
-    how: dict[str, Any],
-    draws: int,
+    forecasts: Forecasts, row: Measure, method: Method, null: NullDraws | None, drawing: Drawing
 ) -> TestResult:
     """Test by a limit law, or by independent outcomes drawn."""
-    n, value, details = forecasts.n, *_taken(forecasts, row, settings)
-    mean = row.null.mean and row.null.mean(forecasts, settings)
-    centre = centre_of(forecasts, row, settings)
-    by_law, reason = _choose_law(forecasts, row, method)
-    if by_law:
-        law = row.null.law
-        assert law is not None
+    value, details = _taken(forecasts, row)
+    mean, centre = _null_mean(forecasts, row), centre_of(forecasts, row)
+    law, reason = _law_to_use(forecasts, row, method)
+    if law is not None:
         bad, scale = float(badness(row, value, centre)), law.scale(forecasts)
         log_p = law.log_tail(bad / scale) if scale > 0 else 0.0 if bad <= 1e-12 else -math.inf
         found = math.exp(log_p), log_p, law.mean * scale if mean is None else mean
-        return TestResult(row.name, value, *found, "asymptotic", f"{law.name}: {reason}", n, 0, None, details)
+        reason = f"{law.name}: {reason}"
+        return TestResult(row.name, value, *found, "asymptotic", reason, forecasts.n, 0, None, details)
     null = NullOutcomes(forecasts) if null is None else null
-    values = null_values(forecasts, row, settings, null=null, draws=draws, **how)
+    values = null_values(forecasts, row, null, drawing)
     pvalue = exceedance(badness(row, value, centre), badness(row, values, centre))
-    mean = _finite_mean(values) if mean is None else mean
-    found = pvalue, math.log(pvalue), mean
+    found = pvalue, math.log(pvalue), _finite_mean(values) if mean is None else mean
     kind = "exact" if null.exact else "approximate"
-    return TestResult(row.name, value, *found, kind, reason, n, draws, how["seed"], details)
+    drawn = drawing.draws, drawing.seed
+    return TestResult(row.name, value, *found, kind, reason, forecasts.n, *drawn, details)
 
 
-def _taken(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+def _taken(forecasts: Forecasts, row: Measure) -> tuple[float, dict[str, Any]]:
     """Return the statistic, and of its details what fits on a line."""
-    measured = row.function.core(forecasts, **settings)
+    measured = row.function.core(forecasts, **row.options)
     details = getattr(measured, "details", {})
     return float(measured), {k: item for k, item in details.items() if isinstance(item, str | int | float)}
 
@@ -240,51 +223,43 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
     return signs
 
 
-def _sign_test(
-    null: SignNull,
-    row: Measure,
-    settings: dict[str, Any],
-    method: Method,
-    guarded: bool,
-    how: dict[str, Any],
-    draws: int,
-) -> TestResult:
+def _sign_test(null: SignNull, row: Measure, method: Method, guarded: bool, drawing: Drawing) -> TestResult:
     """Test by random signs; `guarded` takes the larger p-value of this and of the exact test.
 
     Correlation within clusters only weakens evidence, so a test for independent rows that does not reject
     has the last word: it knows the skewness of rare events, which signs ignore.
     """
     forecasts, found = null.forecasts, null.check_enough()
-    by_law, reason = _choose_law_of_signs(null, row, method)
-    value, details = _taken(forecasts, row, settings)
-    if by_law:
-        pvalue, mean = _law_of_signs(null, row, value)
-    elif row.name == "omnibus":
-        value, pvalue, own = omnibus_by_signs(null, draws=draws, **how)
+    law, reason = _law_of_signs(null, row, method)
+    value, details = _taken(forecasts, row)
+    if law is not None:  # scaled by the squares that the records show
+        scale = law.scale(forecasts) if law.fractions else float(np.linalg.norm(null.record_residuals))
+        bad = float(badness(row, value, 0.0 if row.signed else row.ideal))
+        pvalue = math.exp(law.log_tail(bad / scale)) if scale > 0 else float(bad <= 1e-12)
+        mean = law.mean * scale
+    elif row.name == DEFAULT_TEST:
+        value, pvalue, own = omnibus_by_signs(null, drawing)
         unseen = details["visible_bias"] * math.sqrt(max(1.0, found.design_effect))
         details, mean = {**details, **own, "visible_bias": min(1.0, unseen)}, 1.5
     else:
-        pvalue, mean = _signed_pvalue(null, row, settings, how, draws)
-    if guarded and not by_law and pvalue <= GUARDED:
-        pvalue = max(pvalue, _exact_test(forecasts, row, settings, "auto", None, how, draws).pvalue)
+        pvalue, mean = _signed_pvalue(null, row, drawing)
+    if guarded and law is None and pvalue <= GUARDED:
+        pvalue = max(pvalue, _exact_test(forecasts, row, "auto", None, drawing).pvalue)
     log_pvalue = math.log(pvalue) if pvalue > 0 else -math.inf
-    kind, drawn, seed = ("asymptotic", 0, None) if by_law else ("signs", draws, how["seed"])
+    kind, draws, seed = ("signs", drawing.draws, drawing.seed) if law is None else ("asymptotic", 0, None)
     known = None if null.clusters.all_single else found
-    return TestResult(
-        row.name, value, pvalue, log_pvalue, mean, kind, reason, forecasts.n, drawn, seed, details, known
-    )
+    evidence = value, pvalue, log_pvalue, mean
+    return TestResult(row.name, *evidence, kind, reason, forecasts.n, draws, seed, details, known)
 
 
-def _signed_pvalue(
-    null: SignNull, row: Measure, settings: dict[str, Any], how: dict[str, Any], draws: int
-) -> tuple[float, float]:
+def _signed_pvalue(null: SignNull, row: Measure, drawing: Drawing) -> tuple[float, float]:
     """Return the p-value of one statistic under random signs, and its mean there."""
-    forecasts, threads = null.forecasts, how["threads"]
+    forecasts = null.forecasts
     if row.name in SLOPES:
         one = np.ones(forecasts.levels) if row.name == "intercept" else bounded_leverage(forecasts)
-        scores = np.abs(null.score_draws(one[None], draws, how["seed"], threads))[:, 0]
+        scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
         return exceedance(float(scores[0]), scores[1:]), row.ideal
-    values = _on_residuals(row, settings, forecasts, forecasts.residuals[None])
+    values = _on_residuals(row, forecasts, forecasts.residuals[None])
     if values is None:
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
@@ -295,37 +270,33 @@ def _signed_pvalue(
         raise TooFewRecordsError(f"measure {row.name!r}", rule, "signs never change it", hint)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        return np.asarray(_on_residuals(row, settings, forecasts, null.residuals(generator, rows)))
+        return np.asarray(_on_residuals(row, forecasts, null.residuals(generator, rows)))
 
-    how = how if batched(forecasts, row, settings) else {**how, "threads": 1}
-    drawn = in_blocks(work, draws, width=null.width, **how)
-    centre = centre_of(forecasts, row, settings)
+    drawn = drawing.run(work, null.width, alone=not batched(forecasts, row))
+    centre, mean = centre_of(forecasts, row), _null_mean(forecasts, row)
     pvalue = exceedance(float(badness(row, values, centre)[0]), badness(row, drawn, centre))
-    mean = row.null.mean and row.null.mean(forecasts, settings)
     if not (row.signed or row.null.two_sided):  # only of these it does not depend on how rows are related
         return pvalue, float(drawn.mean())
     return pvalue, _finite_mean(drawn) if mean is None else mean
 
 
-def has_sign_test(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> bool:
+def has_sign_test(forecasts: Forecasts, row: Measure) -> bool:
     """Return whether residuals are all that the statistic needs."""
     known = row.name in SLOPES or row.name == DEFAULT_TEST or bool(row.null.power)
-    return known or batched(forecasts, row, settings)
+    return known or batched(forecasts, row)
 
 
-def _on_residuals(
-    row: Measure, settings: dict[str, Any], forecasts: Forecasts, residuals: Array
-) -> Array | None:
+def _on_residuals(row: Measure, forecasts: Forecasts, residuals: Array) -> Array | None:
     """Take the statistic of each row of residuals; None where residuals are not all it needs."""
-    if batched(forecasts, row, settings):
-        return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
+    if batched(forecasts, row):
+        return values_of_residuals(forecasts, row, residuals)
     if not row.null.power:
         return None
-    return one_by_one(forecasts, row, settings, forecasts.weights * forecasts.values + residuals)
+    return one_by_one(forecasts, row, forecasts.weights * forecasts.values + residuals)
 
 
-def _choose_law_of_signs(null: SignNull, row: Measure, method: Method) -> tuple[bool, str]:
-    """Return whether a limit law replaces the random signs, and why."""
+def _law_of_signs(null: SignNull, row: Measure, method: Method) -> tuple[Law | None, str]:
+    """Return the limit law that replaces the random signs, if one does, and why."""
     law, single = row.null.law, null.clusters.all_single
     known = law is not None and single and (law.fractions or law.scale is null_deviation)
     if method == "asymptotic" and not known:
@@ -334,24 +305,17 @@ def _choose_law_of_signs(null: SignNull, row: Measure, method: Method) -> tuple[
     squares = null.record_residuals**2
     wide = known and float(squares.max()) <= SPREAD * float(squares.sum())
     if method == "asymptotic" or (wide and not null.forecasts.binary):
-        return True, "no record carries much of the variance, which is estimated from the data"
-    return False, "the sign of each record is drawn" if single else "one sign is drawn for each cluster"
+        return law, "no record carries much of the variance, which is estimated from the data"
+    return None, "the sign of each record is drawn" if single else "one sign is drawn for each cluster"
 
 
-def _law_of_signs(null: SignNull, row: Measure, value: float) -> tuple[float, float]:
-    """Return the p-value by the limit law, scaled by the squares that the records show, and its mean."""
-    law, forecasts = row.null.law, null.forecasts
-    assert law is not None
-    scale = law.scale(forecasts) if law.fractions else float(np.linalg.norm(null.record_residuals))
-    bad = float(badness(row, value, 0.0 if row.signed else row.ideal))
-    if not scale > 0:
-        return (1.0, 0.0) if bad <= 1e-12 else (0.0, 0.0)
-    return math.exp(law.log_tail(bad / scale)), law.mean * scale
+def _null_mean(forecasts: Forecasts, row: Measure) -> float | None:
+    return row.null.mean and row.null.mean(forecasts, row.options)
 
 
-def centre_of(forecasts: Forecasts, row: Measure, settings: Mapping[str, Any]) -> float:
+def centre_of(forecasts: Forecasts, row: Measure) -> float:
     """Return where a two-sided statistic is centred: its exact mean under calibration, else its ideal."""
-    mean = row.null.mean and row.null.mean(forecasts, settings)
+    mean = _null_mean(forecasts, row)
     return row.ideal if mean is None else mean
 
 
@@ -360,18 +324,19 @@ def badness(row: Measure, values: Any, centre: float) -> Any:
     return np.abs(values - centre) if row.signed or row.null.two_sided else values
 
 
-def _choose_law(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, str]:
-    """Return whether to use the limit law, and why."""
-    if method == "asymptotic" and row.null.law is None:
+def _law_to_use(forecasts: Forecasts, row: Measure, method: Method) -> tuple[Law | None, str]:
+    """Return the limit law, or None to simulate, and why."""
+    law = row.null.law
+    if method == "asymptotic" and law is None:
         hint = Hint("{} is valid for every measure", method="exact")
         raise CalibrantError(f"measure {row.name!r}", "has no limit law in closed form", hint=hint)
     if method != "auto":
-        return method == "asymptotic", "as asked"
-    if row.null.law is None:
-        return False, "the measure has no limit law in closed form"
-    if not law_serves(forecasts, row.null.law):
-        return False, "few records or levels carry much of the variance: the limit law may be off there"
-    return True, "no level and no outcome carries much of the variance"
+        return law if method == "asymptotic" else None, "as asked"
+    if law is None:
+        return None, "the measure has no limit law in closed form"
+    if not law_serves(forecasts, law):
+        return None, "few records or levels carry much of the variance: the limit law may be off there"
+    return law, "no level and no outcome carries much of the variance"
 
 
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
@@ -474,21 +439,13 @@ def calibration_test(
     null
         "exact" for independent outcomes of 0 and 1, "signs" for random signs (choose it for weights that
         follow the outcome), or "auto": signs for clusters and fractions, exact otherwise.
-    draws, seed
-        The number of data sets drawn, and their seed (None for a fresh one); the result records both. Ten
-        times as many are drawn where the p-value is within simulation error of 0.05.
+    draws
+        The number of data sets drawn; ten times as many where the p-value is within simulation error of 0.05.
     method
         "exact" to simulate, "asymptotic", "validity", or "auto": the limit law once no level and no single
         outcome carries much of the variance.
-    threads, progress
-        The number of threads; `progress` is called with the share that is done.
     **options
         Options of the measure.
-
-    Returns
-    -------
-    TestResult
-        Statistic, p-value, the method that was used, and `rejects(alpha)`.
 
     Examples
     --------
@@ -496,20 +453,11 @@ def calibration_test(
     >>> result.method, result.rejects(0.05)
     ('exact', True)
     """
-    check_drawing(draws, seed, threads)
+    drawing = Drawing.checked(draws, seed, threads, progress)
     if method == "validity":
         if measure not in (DEFAULT_TEST, "atb") or options:
             rule = 'must be "atb", without options, for method="validity"'
             raise InvalidInputError("measure", rule, f"got {measure!r} and {options}")
         return validity_test(forecasts)
-    return run_test(
-        forecasts,
-        find_test(measure, forecasts, options),
-        options,
-        method=method,
-        kind=null,
-        draws=draws,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-    )
+    row = with_options(find_test(measure, forecasts, options), options)
+    return run_test(forecasts, row, drawing, method=method, kind=null)

@@ -24,11 +24,12 @@ from calibrant.inference.intervals import (
     guaranteed_reach,
     power_of,
 )
+from calibrant.inference.null import Drawing
 from calibrant.inputs import number
 from calibrant.metrics.calling import accepts_rows
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
-from calibrant.parallel import Progress, check_drawing, checked_draws, recorded_seed
+from calibrant.parallel import Progress
 from calibrant.results import Result
 
 SOLVED = 1e-6  # to which the lower distance itself is computed
@@ -109,22 +110,11 @@ def tolerance_test(
     ----------
     accept, reject
         Distances below the first are to be accepted, above the second rejected.
-    confidence
-        How surely.
     measure
         "lower-distance" or "smooth" for the distance; "ece", "kuiper", "ks", "atb", "l1-atb", "kernel" or
         "emd" for that measure itself.
     method
         "guaranteed" or "bootstrap".
-    draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
-    threads, progress
-        How many threads draw; `progress` is called with the share that is done.
-
-    Returns
-    -------
-    ToleranceResult
-        The verdict, with the bounds on the distance behind it.
 
     Examples
     --------
@@ -132,18 +122,19 @@ def tolerance_test(
     'accept'
     """
     _check(accept, reject, confidence, measure, method)
-    check_drawing(draws, seed, threads)
+    drawing = Drawing.checked(draws, seed, threads, progress)
     measured = take(forecasts, measure)
-    count, used = 0, None
+    count, used = 0, None  # type: tuple[int, int | None]
     least, most = measured.lower, measured.upper
     if method == "guaranteed":
         below, above = guaranteed_reach(forecasts, measure, 1 - confidence)
     else:
         check_resampling(forecasts.n)
-        count, used = checked_draws(draws), recorded_seed(seed)
-        resampler = Resampler(forecasts)
-        centre = float(find_measure(measure).function.core(forecasts.with_outcomes(resampler.centre)))
-        below = above = _bootstrapped(resampler, measure, confidence, count, used, threads, progress)
+        count, used = drawing.draws, drawing.seed
+        resampler, row = Resampler(forecasts), find_measure(measure)
+        centre = float(row.function.core(forecasts.with_outcomes(resampler.centre)))
+        moved = np.asarray(resampled_deviations(row, resampler, drawing))
+        below = above = upper_quantile(moved, confidence)
         least, most = min(least, centre), max(most, centre)
     factor = FACTOR.get(measure, 1.0)
     lower = around(least, below, power_of(measure))[0] / factor
@@ -188,29 +179,6 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
         raise InvalidInputError("accept and reject", "must be further apart", got)
     width = 2 * math.sqrt(2 * math.log(1 / (1 - confidence))) + EXPECTED_DEVIATION[measure]
     return math.floor((width / gap) ** 2) + 1
-
-
-def _bootstrapped(
-    resampler: Resampler,
-    measure: str,
-    confidence: float,
-    draws: int,
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
-) -> float:
-    row = find_measure(measure)
-    moved = resampled_deviations(
-        resampler.forecasts,
-        row,
-        {**row.options},
-        resampler=resampler,
-        draws=draws,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-    )
-    return upper_quantile(np.asarray(moved), confidence)
 
 
 def _check(accept: float, reject: float, confidence: float, measure: str, method: str) -> None:

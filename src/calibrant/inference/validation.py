@@ -17,7 +17,7 @@ from calibrant.inference.intervals import check_confidence, confidence_interval,
 from calibrant.inference.inversion import LOGISTIC, hanley_mcneil
 from calibrant.inference.planning import checked_predictions
 from calibrant.inputs import number, open_share
-from calibrant.metrics.calling import accepts_clusters
+from calibrant.metrics.calling import accepts_clusters, shares_parameters
 from calibrant.metrics.cox import LARGEST_LOGIT
 from calibrant.metrics.lookup import find_measure
 from calibrant.results import Array, Result, Table, number_cell, text_cell
@@ -98,15 +98,7 @@ def _limits(row: ValidationRow) -> str:
 def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> ValidationTable:
     """Return c-statistic, O/E ratio, slope and intercept with their intervals.
 
-    Parameters
-    ----------
-    confidence
-        How often such intervals hold the population's value.
-
-    Returns
-    -------
-    ValidationTable
-        The four measures; predictions of exactly 0 or 1, which slope and intercept leave out, are counted.
+    Predictions of exactly 0 or 1, which slope and intercept leave out, are counted.
 
     Examples
     --------
@@ -186,6 +178,7 @@ class ValidationPlan(Result):
         )
 
 
+@shares_parameters("")
 def validation_sample_size(
     predictions: Any = None,
     *,
@@ -212,13 +205,6 @@ def validation_sample_size(
         The anticipated share of events and c-statistic, where there are no predictions.
     ratio_width, slope_width, c_width
         Widths of the intervals of the O/E ratio (at 1), the slope and the c-statistic.
-    confidence
-        Of the intervals.
-
-    Returns
-    -------
-    ValidationPlan
-        The number of records for each of the three, and the largest.
 
     Examples
     --------

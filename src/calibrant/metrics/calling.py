@@ -47,14 +47,18 @@ _OPTIONS = {  # of several functions, each described here unless its docstring s
     "alpha": "The power of the moves, at least 1.",
     "bandwidth": "Width of the kernel.",
     "clip": "Predictions are moved into [clip, 1 - clip] before their logarithm is taken.",
+    "confidence": "How often the intervals hold the value of the population.",
     "degree": "The largest degree of the polynomials.",
+    "draws": "How many data sets are drawn; the result records it.",
     "folds": "How many folds the records are dealt to.",
     "max_nodes": "How many nodes may be tried to reach the tolerance.",
+    "progress": "Called with the share of the work that is done.",
     "recalibrator": """\
 "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
     None takes the rates of the level sets.""",
     "score": 'Which score: "brier" or "log".',
-    "seed": "Seeds whatever is drawn.",
+    "seed": "Seeds whatever is drawn; None for a fresh seed.",
+    "threads": "How many threads draw; results do not depend on it.",
     "time_limit": "Seconds to spend on better bounds above 13 distinct predictions.",
     "tolerance": "How far apart the proven bounds may be.",
 }
@@ -76,7 +80,7 @@ def with_parameters(function: Callable[..., Any], shared: str) -> str | None:
         text = text.replace(_EXAMPLES, f"{_RETURNS}{_returned(function)}\n\n{_EXAMPLES}", 1)
     before, _, rest = text.partition(_RETURNS)
     before, _, own = before.partition(_HEADING)
-    heads = [line.split(" : ")[0] for line in own.splitlines() if line[:1].isalpha()]
+    heads = [line.split(" : ")[0] for line in (shared + own).splitlines() if line[:1].isalpha()]
     listed = {name.strip() for head in heads for name in head.split(",")}
     for name in inspect.signature(function).parameters:
         if name in _OPTIONS and name not in listed:

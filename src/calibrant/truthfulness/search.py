@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from calibrant.errors import CalibrantError, InvalidInputError, LevelSetWarning
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null import batched, one_by_one
+from calibrant.inference.null import batched, one_by_one, values_of_residuals
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.results import Array
@@ -250,12 +250,12 @@ class Scored:
 
 def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
     """Return a measure for each row of outcomes (the weight of y per level), by its distance if signed."""
-    if batched(forecasts, row, settings):
-        residuals = outcomes - forecasts.weights * forecasts.values
-        found = np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
+    row = row if row.options == settings else replace(row, options=settings)
+    if batched(forecasts, row):
+        found = values_of_residuals(forecasts, row, outcomes - forecasts.weights * forecasts.values)
     else:
         distinct, back = np.unique(outcomes, axis=0, return_inverse=True)
-        found = one_by_one(forecasts, row, settings, distinct)[back.reshape(-1)]
+        found = one_by_one(forecasts, row, distinct)[back.reshape(-1)]
     return np.asarray(np.abs(found - row.ideal)) if row.signed else found
 
 
