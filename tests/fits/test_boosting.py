@@ -52,3 +52,19 @@ def test_growth_ends_soon_after_the_best():
     rows, y, start, weight, fold = sample(3, 800, 0.0)
     losses = _held_out(rows, y, start, weight, fold, np.unique(fold), TreeParams(trees=400, smallest_leaf=20))
     assert losses.shape[1] * STAGE < 400
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("together", [False, True])
+def test_stopping_early_loses_next_to_nothing_against_all_trees(seed, together, monkeypatch):
+    """With slow learning the loss of columns that say something only together rests, and falls again."""
+    rng = np.random.default_rng(seed)
+    columns, start = rng.normal(size=(2_000, 4)), rng.normal(size=2_000)
+    moved = 0.6 * (np.sign(columns[:, 0] * columns[:, 1]) if together else columns.sum(axis=1))
+    y = (rng.random(2_000) < expit(start + moved)).astype(float)
+    data = np.column_stack((columns, start)), y, start, np.ones(2_000), np.arange(2_000) % 4
+    stopped = _held_out(*data, range(4), TreeParams(trees=400)).mean(axis=0).min()
+    monkeypatch.setattr("calibrant.fits.trees.STRETCH", 400)
+    every = _held_out(*data, range(4), TreeParams(trees=400)).mean(axis=0)
+    assert len(every) == 400 // STAGE
+    assert stopped - every.min() < 5e-4  # half of a thousandth of a nat

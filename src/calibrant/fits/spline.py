@@ -94,15 +94,15 @@ class _Tents:
         """Return the products of all pairs of curves; of the tents, only neighbors overlap."""
         right = self.share * spread
         mixed = (1.0 - self.share) * right
-        both = self._summed(mixed, self.left)
-        diagonal = self._summed(spread - right - mixed, self.left) + self._summed(
-            right - mixed, self.left + 1
-        )
-        products = np.diag(diagonal) + np.diag(both[:-1], 1) + np.diag(both[:-1], -1)
+        both = self._summed(mixed, self.left)[:-1]
+        products, place = np.zeros((len(self.basis), len(self.basis))), np.arange(len(self.basis))
+        products[place, place] = self._summed(spread - right - mixed, self.left)
+        products[place, place] += self._summed(right - mixed, self.left + 1)
+        products[place[:-1], place[1:]] = products[place[1:], place[:-1]] = both
         return np.asarray(self.basis.T @ products @ self.basis)
 
     def _summed(self, numbers: Array, at: npt.NDArray[np.intp]) -> Array:
-        return np.bincount(at, numbers, len(self.basis)).astype(np.float64)
+        return np.asarray(np.bincount(at, numbers, len(self.basis)), dtype=np.float64)
 
 
 class _Trial:

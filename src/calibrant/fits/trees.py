@@ -184,9 +184,6 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
     """
     table: list[Node | None] = []
 
-    def count(item: dict[str, Any]) -> int:
-        return int(item.get("internal_count", item.get("leaf_count", 0)))
-
     def place(item: dict[str, Any]) -> int:
         at = len(table)
         table.append(None)
@@ -200,7 +197,9 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
         else:
             missing_left, threshold = item["default_left"], float(item["threshold"])
             if item["missing_type"] != "NaN":
-                missing_left = count(item["left_child"]) >= count(item["right_child"])
+                sides = [item[name] for name in ("left_child", "right_child")]
+                counts = [side.get("internal_count", side.get("leaf_count", 0)) for side in sides]
+                missing_left = counts[0] >= counts[1]
         table[at] = Node(item["split_feature"], left, right, missing_left, threshold, codes, 0.0)
         return at
 
