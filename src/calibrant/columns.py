@@ -148,13 +148,6 @@ class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
         self.order = getattr(source, "order", ())
 
 
-def remembered(column: Any) -> Any:
-    """Return a bare ordered categorical (pandas) as an array that keeps its order; all else as it is."""
-    if getattr(column, "ordered", None) is True and hasattr(column, "categories"):
-        return OrderedValues.of(list(column), column.categories.tolist())
-    return column
-
-
 def joined_column(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     whole = np.concatenate(parts)
     first = parts[0]
@@ -216,14 +209,8 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
 def _code(name: str, values: Any, nominal: bool) -> Column:
     import narwhals as nw
 
-    values = remembered(values)
-    if isinstance(values, OrderedValues):
-        return code_labels(name, *first_codes(name, values.tolist()), nominal, values.order)
     series = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        ordered = ordered_categories(series)
-        if ordered is not None:
-            return code_labels(name, *first_codes(name, series.to_list()), nominal, ordered)
+    if isinstance(series, nw.Series) and ordered_categories(series) is None:
         # objects (pandas) may be of any type, whatever the first ones are
         objects = isinstance(getattr(series.to_native(), "dtype", None), np.dtypes.ObjectDType)
         if series.dtype in (nw.Categorical, nw.String, nw.Enum) and not objects:
@@ -234,12 +221,10 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
                 return code_numbers(name, exact_array(numbers), nominal)
             return _code_mixed(name, np.array(series.to_list(), dtype=object), nominal)
         if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
-            series = series.dt.replace_time_zone(None)
-        array = exact_array(series)
-    else:
-        array = to_array(values, f"column {name!r}")
-        if array.dtype.kind in "US" and isinstance(values, list | tuple):
-            array = np.array(values, dtype=object)  # numpy turns numbers next to text into text
+            values = series.dt.replace_time_zone(None).to_native()
+    array = _array(values, f"column {name!r}")
+    if isinstance(array, OrderedValues):
+        return code_labels(name, *first_codes(name, array.tolist()), nominal, array.order)
     if array.ndim != 1:
         raise InvalidInputError(f"column {name!r}", "must be one-dimensional", f"got {array.shape}")
     if array.dtype.kind in "US":
@@ -477,9 +462,10 @@ def _array(column: Any, subject: str) -> npt.NDArray[Any]:
     """Return a column as it is: numpy would turn missing values and numbers in a mixed list into text."""
     import narwhals as nw
 
-    column = remembered(column)
     if isinstance(column, OrderedValues):
         return column
+    if getattr(column, "ordered", None) is True and hasattr(column, "categories"):  # a bare one of pandas
+        return OrderedValues.of(list(column), column.categories.tolist())
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         order = ordered_categories(series)
