@@ -21,8 +21,7 @@ ROWS = 30_000_000
 LIMIT = 2_000  # MB
 COLUMNS = ("-y", "y", "-p", "p")
 BOUNDED = {
-    "evaluate": ("evaluate", "ROWS", *COLUMNS, "--json", "-o", "report.json"),
-    "verify": ("verify", "report.json", "ROWS", *COLUMNS),
+    "evaluate": ("evaluate", "ROWS", *COLUMNS),
     "check": ("check", "ROWS", *COLUMNS, "--max", "smooth=0.1"),
     "test": ("test", "ROWS", *COLUMNS),
     "audit --groups": ("audit", "ROWS", *COLUMNS, "--groups", "g"),
@@ -39,6 +38,8 @@ REFUSED = {
 }
 HELD = {  # the most rows that each of these takes
     "abstain": (10_000_000, (*COLUMNS, "--risk", "0.2")),
+    "evaluate --json": (10_000_000, (*COLUMNS, "--json", "-o", "report.json")),
+    "verify": (10_000_000, COLUMNS),
     "distributions": (10_000_000, ("-y", "x", "--lower", "low", "--upper", "high", "--coverage", "0.8")),
     "compare": (5_000_000, ("-y", "y", "-p", "p", "-p", "x")),
     "stream": (5_000_000, COLUMNS),
@@ -59,12 +60,15 @@ def main() -> None:
         report.figure("rows", ROWS, "rows")
         for what, words in BOUNDED.items():
             report.figure(what, peak(words, rows, place, (0, 1)), "MB", LIMIT)
-        held = {what: (what.split()[0], "ROWS", *words) for what, (_, words) in HELD.items()}
-        for what, words in {**REFUSED, **held}.items():
+        for what, words in REFUSED.items():
             report.figure(f"refused: {what}", peak(words, rows, place, (2,)), "MB", LIMIT)
-        for what, (most, _) in HELD.items():
-            used = peak(held[what], rows_file(place, most), place, (0, 1))
+        for what, (most, words) in HELD.items():
+            typed = ("verify", "report.json", "ROWS", *words)
+            typed = typed if what == "verify" else (what.split()[0], "ROWS", *words)
+            used = peak(typed, rows_file(place, most), place, (0, 1))
             report.figure(f"held: {what}, {most:,} rows", used, "MB", LIMIT)
+            if what != "evaluate --json":
+                report.figure(f"refused: {what}", peak(typed, rows, place, (2,)), "MB", LIMIT)
     report.save()
 
 

@@ -185,9 +185,10 @@ def read_by_pyarrow(path):
 
 def read_by_duckdb(path):
     relation = duckdb.sql(f"SELECT * FROM read_parquet('{path}', hive_partitioning = false)")
-    kept = [name for name in relation.columns if name != "q"]
-    types = [str(kind) for name, kind in zip(relation.columns, relation.types, strict=True) if name != "q"]
-    return kept, types, relation.project(", ".join(f'"{name}"' for name in kept)).fetchall()
+    kept = [pair for pair in zip(relation.columns, map(str, relation.types), strict=True) if pair[0] != "q"]
+    # moments with a zone as text: DuckDB needs another package to make Python's of them
+    cells = [f'"{name}"::VARCHAR' if "TIME ZONE" in kind else f'"{name}"' for name, kind in kept]
+    return kept, relation.project(", ".join(cells)).fetchall()
 
 
 def read_by_polars(path):
@@ -204,6 +205,10 @@ def read_by_fastparquet(path):
 
 
 READERS = (read_by_pyarrow, read_by_duckdb, read_by_polars, read_by_fastparquet)
+UNREADABLE = {
+    ("decimal256", read_by_polars), ("equal names", read_by_polars), ("equal names", read_by_fastparquet),
+    ("pages of version 2", read_by_fastparquet),
+}  # fmt: skip
 
 
 def tried(read, path):
@@ -226,8 +231,9 @@ def test_other_columns_stay_as_they_are(kind, tmp_path):
     done = apply_file(FITTED, source, target, prediction="p", into="q")
     assert done.rows == N
     for read in READERS:
-        if (expected := tried(read, source)) is not None:
-            assert tried(read, target) == expected, read.__name__
+        expected = tried(read, source)
+        assert (expected is None) == ((kind, read) in UNREADABLE), read.__name__
+        assert expected is None or tried(read, target) == expected, read.__name__
     with pq.ParquetFile(target) as file:
         q = file.read().columns[-1].to_numpy()
     with pq.ParquetFile(source) as file:
@@ -325,6 +331,9 @@ def test_files_of_spark(tmp_path):
             [source] = folder.glob("*.parquet")
             target = tmp_path / f"{stamps}.parquet"
             apply_file(FITTED, source, target, prediction="p", into="q")
+            for read in READERS[:3]:
+                assert tried(read, source) is not None
+                assert tried(read, target) == tried(read, source), read.__name__
             before, after = spark.read.parquet(str(source)), spark.read.parquet(str(target))
             assert after.columns == [*before.columns, "q"]
             assert after.drop("q").schema == before.schema

@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.options import as_json, column_option, examples, grouped, rows_in
 from calibrant.cli.output import print_result, show_json
-from calibrant.cli.rows import listed
+from calibrant.cli.rows import listed, refuse_many
 from calibrant.evaluation.verify import verify as recompute
 from calibrant.io.read import FileNames
 
@@ -34,6 +34,7 @@ def verify(
     differs. 2: bad input or usage.
     """
     named = {"outcome": outcome, "prediction": prediction, "weight": weight, "groups": groups, "ids": point}
+    refuse_many(file, hint="verify reports of fewer rows; of more they are measured from a sketch")
     found = recompute(report, tuple(listed(file)), **named)  # type: ignore[arg-type]
     if json_:
         show_json(found.to_dict())
