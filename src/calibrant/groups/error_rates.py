@@ -71,18 +71,12 @@ class ErrorRates(Result):
     def sheet(self) -> Table:
         """Return the table of the groups."""
         columns = (self.column, "records", "selected", "false positive rate", "false negative rate")
-        lines = tuple(
-            (
-                text_cell(group.name),
-                number_cell(group.n, f"{group.n:,}"),
-                *(
-                    number_cell(rate.value, str(rate))
-                    for rate in (group.selected, group.false_positive, group.false_negative)
-                ),
-            )
-            for group in self.groups
-        )
-        return Table(columns, lines)
+        lines = []
+        for group in self.groups:
+            rates = (group.selected, group.false_positive, group.false_negative)
+            cells = (number_cell(rate.value, str(rate)) for rate in rates)
+            lines.append((text_cell(group.name), number_cell(group.n, f"{group.n:,}"), *cells))
+        return Table(columns, tuple(lines))
 
 
 def error_rates(
@@ -162,24 +156,22 @@ def _rates(
     chosen: npt.NDArray[np.bool_],
     weight: npt.NDArray[np.float64],
 ) -> tuple[GroupErrorRates, ...]:
+    def rate(hit: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_]) -> Rate:
+        """Return the share of hits, with Wilson's interval at the effective number of records."""
+        mass = weight[inside]
+        if len(mass) == 0:
+            return Rate(float("nan"), float("nan"), float("nan"), 0)
+        share = mass @ hit[inside] / mass.sum()
+        low, high = wilson_interval(share, mass.sum() ** 2 / (mass @ mass), Z)
+        return Rate(float(share), float(low), float(high), len(mass))
+
     return tuple(
         GroupErrorRates(
             name,
             int(np.count_nonzero(inside)),
-            _rate(chosen, inside, weight),
-            _rate(chosen, inside & ~event, weight),
-            _rate(~chosen, inside & event, weight),
+            rate(chosen, inside),
+            rate(chosen, inside & ~event),
+            rate(~chosen, inside & event),
         )
         for name, inside in members
     )
-
-
-def _rate(hit: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64]) -> Rate:
-    """Return the share of hits, with Wilson's interval at the effective number of records."""
-    mass, count = weight[inside], int(np.count_nonzero(inside))
-    if count == 0:
-        return Rate(float("nan"), float("nan"), float("nan"), 0)
-    share = float(mass @ hit[inside] / mass.sum())
-    kish = float(mass.sum() ** 2 / (mass @ mass))
-    low, high = wilson_interval(np.array(share), np.array(kish), Z)
-    return Rate(share, float(low), float(high), count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from calibrant.formatting import (
     pvalue_text,
 )
 from calibrant.inference.pvalues import could_flip
-from calibrant.results import Result, Table, frame_of, html_paragraphs, number_cell, text_cell
+from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
 
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
 INTERVALS_ALONE = (
@@ -143,9 +143,8 @@ class GroupComparison(Result):
         return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
 
     def __repr__(self) -> str:
-        return (
-            f"GroupComparison({len(self.groups):,} groups of {self.column!r}, {self._written(self.pvalue)})"
-        )
+        found = self._written(self.pvalue)
+        return f"GroupComparison({len(self.groups):,} groups of {self.column!r}, {found})"
 
     def __str__(self) -> str:
         return " ".join(
@@ -240,14 +239,12 @@ class GroupComparison(Result):
         if not self.certain:
             return ""
         wrong = pluralize(self.wrong, "of them was", "of them were") if self.wrong else "none of them was"
-        return (
-            f" {pluralize(self.certain, 'prediction is', 'predictions are')} exactly 0 or 1; {wrong} wrong."
-        )
+        are = pluralize(self.certain, "prediction is", "predictions are")
+        return f" {are} exactly 0 or 1; {wrong} wrong."
 
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the groups as a frame of the library named: "pandas", "polars" or "pyarrow"."""
-        names = [part.name for part in fields(GroupLevel)]
-        return frame_of({name: [getattr(group, name) for group in self.groups] for name in names}, backend)
+    def rows(self) -> tuple[GroupLevel, ...]:
+        """Return what `to_frame` has one row for: the groups."""
+        return self.groups
 
     def group_sheet(self) -> Table:
         """Return the table of the groups, in order."""

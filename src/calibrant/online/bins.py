@@ -58,10 +58,9 @@ class BinTable:
 
     def __init__(self, bins: int, groups: int, quadratic: bool) -> None:
         self.bins, self.quadratic = bins, quadratic
-        self.answers = [[0] * bins for _ in range(groups)]
-        self.events = [[0] * bins for _ in range(groups)]
-        self.up = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
-        self.down = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
+        self.answers, self.events = ([[0] * bins for _ in range(groups)] for _ in range(2))
+        fresh = fresh_weight(quadratic)
+        self.up, self.down = ([[fresh] * bins for _ in range(groups)] for _ in range(2))
 
     def run(
         self, outcomes: Array, guides: Array, members: Any, tosses: Array, last: int

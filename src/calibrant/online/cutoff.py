@@ -58,8 +58,7 @@ class CutoffForecaster(GuidedStream):
         self.seed = recorded_seed(seed)
         self._forecasts = 0
         self._points, self._rate, self._block_end = cutoff_block(1, self.horizon)
-        self._answers = np.zeros(self._points + 1, dtype=np.int64)
-        self._events = np.zeros(self._points + 1, dtype=np.int64)
+        self._answers, self._events = np.zeros((2, self._points + 1), dtype=np.int64)
         self._last = 0
 
     @property
@@ -84,10 +83,9 @@ class CutoffForecaster(GuidedStream):
             return
         points, self._rate, self._block_end = cutoff_block(self._forecasts + 1, self.horizon)
         finer = points // self._points
-        for name in ("_answers", "_events"):
-            refined = np.zeros(points + 1, dtype=np.int64)
-            refined[::finer] = getattr(self, name)
-            setattr(self, name, refined)
+        refined = np.zeros((2, points + 1), dtype=np.int64)
+        refined[:, ::finer] = self._answers, self._events
+        self._answers, self._events = refined
         self._points, self._last = points, self._last * finer
 
     def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,15 +41,14 @@ def bet_names() -> list[str]:
     How large an error it supposes is not an estimate of the error; it belongs to the bet that paid most.
     """
     names = []
-    for shape in SHAPES:
-        for stake in STAKES:
-            if shape == "spread":  # f is the logit / 2.5, so its factor is a slope
-                kind = f"predictions are {'not extreme enough' if stake > 0 else 'too extreme'}"
-                size = f"slope {1 + stake / 2.5:.2g}"
-            else:
-                kind = f"events come {'more' if stake > 0 else 'less'} often than predicted"
-                size = f"odds {np.exp(stake):.2g} times those predicted"
-            names.append(f"{shape}: {kind} (a bet on {size}, no estimate)")
+    for shape, stake in product(SHAPES, STAKES):
+        if shape == "spread":  # f is the logit / 2.5, so its factor is a slope
+            kind = f"predictions are {'not extreme enough' if stake > 0 else 'too extreme'}"
+            size = f"slope {1 + stake / 2.5:.2g}"
+        else:
+            kind = f"events come {'more' if stake > 0 else 'less'} often than predicted"
+            size = f"odds {np.exp(stake):.2g} times those predicted"
+        names.append(f"{shape}: {kind} (a bet on {size}, no estimate)")
     return names
 
 
