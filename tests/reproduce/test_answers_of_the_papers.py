@@ -162,3 +162,22 @@ def test_error_and_kuiper_of_the_adult_predictions(column, shared_data, monkeypa
     data = multi_protocol.read("adult_predictions.parquet")
     y, p = np.asarray(data["y"], dtype=int), np.asarray(data[column], dtype=float)
     assert (f"{np.mean((p >= 0.5) != y):.4f}", f"{cb.kuiper_error(y, p):.4f}") == ADULT[column]
+
+
+def two_bins(cuts, predictions, outcomes, weigh):
+    """Sum the squared biases below and from each cut, weighted by the stretch that `weigh` gives it."""
+    total = 0.0
+    for i in range(len(cuts) - 1):
+        below = predictions < weigh(cuts, i)
+        biases = [np.sum((predictions - outcomes)[part]) / len(outcomes) for part in (below, ~below)]
+        total += (cuts[i + 1] - cuts[i]) * float(np.dot(biases, biases))
+    return total
+
+
+def test_the_printed_algorithm_for_atb_is_off_by_one():
+    """Section 4.4 takes the biases at the left end of each stretch, where those at its right end hold."""
+    p, y = np.array([0.25, 0.75]), np.zeros(2)
+    cuts = [0.0, *p, 1.0]
+    assert two_bins(cuts, p, y, lambda cuts, i: cuts[i]) == pytest.approx(0.2265625)
+    assert two_bins(cuts, p, y, lambda cuts, i: cuts[i + 1]) == pytest.approx(0.203125)
+    assert cb.averaged_two_bin_error(y, p) == pytest.approx(0.203125)
