@@ -331,7 +331,8 @@ def test_files_of_spark(tmp_path):
             [source] = folder.glob("*.parquet")
             target = tmp_path / f"{stamps}.parquet"
             apply_file(FITTED, source, target, prediction="p", into="q")
-            for read in READERS[:3]:
+            assert pq.read_table(target).drop(["q"]).equals(pq.read_table(source))
+            for read in READERS[1:]:  # the first compares the key that lists the columns too
                 assert tried(read, source) is not None
                 assert tried(read, target) == tried(read, source), read.__name__
             before, after = spark.read.parquet(str(source)), spark.read.parquet(str(target))
