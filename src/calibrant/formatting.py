@@ -72,7 +72,7 @@ def format_pvalue(pvalue: float | None, bound: bool = False) -> str:
         return "<0.001"
     if bound:
         return "<0.01" if pvalue < 0.01 else f"≤{pvalue:.2g}"
-    return f"{pvalue:.3f}" if pvalue < 0.01 else f"{pvalue:.2f}"
+    return f"{pvalue:.3f}" if round(pvalue, 3) < 0.01 else f"{pvalue:.2f}"
 
 
 def at_floor(pvalue: float | None, draws: int) -> bool:

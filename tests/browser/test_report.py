@@ -7,6 +7,8 @@ import pytest
 
 import calibrant as cb
 from browser.chromium import Chromium, find_chromium
+from calibrant.evaluation.page import page
+from calibrant.report.answers import Answers
 
 pytestmark = pytest.mark.browser
 MARKUP = "</script><img src=x onerror=alert(1)>"  # a rule escapes the quotes of what follows
@@ -179,3 +181,25 @@ def test_the_page_is_short_even_with_everything_unfolded(browser, tmp_path):
         "b => a.top < b.bottom - 3 && b.top < a.bottom - 3 && a.left < b.right && b.left < a.right)); })()"
     )
     assert not browser.js(crowded)
+
+
+def test_the_page_of_a_log_is_as_short(browser, tmp_path):
+    rng = np.random.default_rng(3)
+    shared = rng.choice([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0], 3000)
+    p = np.where(rng.random(3000) < 0.3, rng.random(3000), shared)
+    topics = ["law", "history", "math", "physics", "biology"]
+    groups = {"task": rng.choice(["mmlu", "gsm8k", "arc"], 3000), "topic": rng.choice(topics, 3000)}
+    found = cb.evaluate(rng.random(3000) < np.clip(p - 0.12, 0, 1), p, groups=groups)
+    path = tmp_path / "log.html"
+    path.write_text(page(found, Answers.of(found.forecasts), ("Confidence: as reported.",)))
+    browser.open(path, width=1280, height=900)
+    browser.js("document.querySelectorAll('details.more').forEach(d => { d.open = true; })")
+    assert browser.js("document.documentElement.scrollHeight") <= 3500
+    labels = "[...document.querySelectorAll('#chart-confidences .mark-text text')].filter(e => e.textContent)"
+    overlap = (
+        f"(() => {{ const t = {labels}.map(e => e.getBoundingClientRect()); return t.some((a, k) => "
+        "t.slice(k + 1).some(b => a.left < b.right && b.left < a.right && a.top < b.bottom "
+        "&& b.top < a.bottom)); })()"
+    )
+    assert browser.js(f"{labels}.length") >= 4
+    assert not browser.js(overlap)

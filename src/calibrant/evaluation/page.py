@@ -45,11 +45,12 @@ def page(evaluation: Evaluation, answers: Answers | None = None, facts: Sequence
     differences, repaired = group_differences(evaluation), group_repair(evaluation)
     said = evaluation.verdict
     after = repair_sentence(repaired) if said.whom and isinstance(repaired, GroupRepair) else ""
-    parts = sections(evaluation, proposal, repaired, differences)
+    parts = sections(evaluation, proposal, repaired, differences, decisions=answers is None)
     drawn, numbers = specifications(evaluation, proposal, differences), evaluation.to_dict()
     if answers is not None:
         parts = [*answers.sections(), *parts]
         drawn = {**answers.specifications(evaluation.forecasts), **drawn}
+        drawn.pop("threshold", None)
         numbers["answers"] = answers.to_dict()
     tables = [("", first_table(evaluation.rows, evaluation.confidence))]
     if evaluation.audit is not None:
@@ -98,16 +99,22 @@ def sections(
     proposal: Proposal | str,
     repaired: GroupRepair | str | None = None,
     differences: Sequence[GroupComparison] = (),
+    decisions: bool = True,
 ) -> list[Section]:
-    """Return what is folded below the first screen, in the order in which a reader asks."""
+    """Return what is folded below the first screen, in the order in which a reader asks.
+
+    `decisions` adds who is selected at a threshold, and what errors cost there; answers have abstention.
+    """
+    repair = _repair(evaluation, proposal, decisions)
     return [
-        *_groups(evaluation),
+        *_groups(evaluation, decisions),
         *_repair_by_group(repaired),
-        _repair(evaluation, proposal),
+        *_differences(differences),
+        *([repair] if decisions else ()),
         _evidence(evaluation),
         _measures(evaluation),
+        *(() if decisions else [repair]),  # half as wide, so it goes next to the measures
         _method(evaluation),
-        *_differences(differences),
     ]
 
 
@@ -115,7 +122,7 @@ def _folded(name: str, title: str, *texts: str, half: bool = True, **parts: Any)
     return Section(name, title, texts, folded=True, half=half, **parts)
 
 
-def _groups(evaluation: Evaluation) -> list[Section]:
+def _groups(evaluation: Evaluation, decisions: bool) -> list[Section]:
     """Show all groups, and next to calibration who is selected at a threshold and how often wrongly."""
     audit = evaluation.audit
     if audit is None:
@@ -133,10 +140,11 @@ def _groups(evaluation: Evaluation) -> list[Section]:
     figures = ("groups", "group-curves")
     shown = [_folded("whom", "All groups", text, half=False, figures=figures, sheets=sheets, notes=notes)]
     leading = leading_groups(audit, MAX_ERROR_RATES)
-    rates = audited_error_rates(evaluation.forecasts, evaluation.groups, leading)
+    rates = audited_error_rates(evaluation.forecasts, evaluation.groups, leading) if decisions else None
     if rates is not None:
         text = f"Selected: predictions of {rates.threshold:g} or more. {TRADE_OFF}"
-        shown.append(_folded("error-rates", "Error rates by group", text, sheets=(rates.sheet(),)))
+        title, sheets = "Error rates by group", (rates.sheet(),)
+        shown.append(_folded("error-rates", title, text, half=False, sheets=sheets))
     return shown
 
 
@@ -171,7 +179,8 @@ def repair_sentence(repaired: GroupRepair) -> str:
     side = "high" if away.after.difference < 0 else "low"
     chance = "beyond chance" if change_word(away) == "worse" else "within chance"
     before, after = (f"{100 * abs(part.difference):.1f}" for part in (away.before, away.after))
-    return f"{said} {away.rule} moves from {before} to {after} points too {side} ({chance}).".lstrip()
+    moves = f"moves from {before} to {after} points too {side} ({chance})"
+    return f"{said} The group {away.rule} {moves}.".lstrip()
 
 
 def change_table(changes: Sequence[GroupChange]) -> Table:
@@ -214,7 +223,7 @@ REPAIR_SENTENCES = {
 }
 
 
-def _repair(evaluation: Evaluation, proposal: Proposal | str) -> Section:
+def _repair(evaluation: Evaluation, proposal: Proposal | str, decisions: bool) -> Section:
     if isinstance(proposal, str):
         text = f"No map was tried: {proposal.rstrip('.')}."
     else:
@@ -224,6 +233,8 @@ def _repair(evaluation: Evaluation, proposal: Proposal | str) -> Section:
         said = REPAIR_SENTENCES.get(found.verdict, f"A map for all records: {found.verdict}.")
         choice = "No change was chosen" if method == "identity" else f"The method chosen was {method}"
         text = f"{said.format(**numbers)} {choice}, among no change, Platt scaling and isotonic regression."
+    if not decisions:
+        return _folded("recalibration", "What a repair would change", text, figures=("recalibration",))
     title = "What a repair would change, and what the error costs"
     both, figures = f"{text} {_cost(evaluation)}", ("recalibration", "threshold")
     return _folded("recalibration", title, both, half=False, figures=figures)

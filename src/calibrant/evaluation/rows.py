@@ -39,13 +39,15 @@ MAX_CACHED = 2**23  # numbers: 64 MB
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """The value without predictions of 0 and 1, with its interval where one exists."""
+    """The value without predictions of 0 and 1, with its p-value, and its interval where one exists."""
 
     certain: int
     records: int
     value: float
     low: float | None = None
     high: float | None = None
+    pvalue: float | None = None
+    pvalue_is_bound: bool = False
 
     @property
     def span(self) -> str:
@@ -84,6 +86,11 @@ class ResultRow:
     @property
     def value(self) -> float | None:
         return None if self.measurement is None else self.measurement.value
+
+    @property
+    def shown(self) -> ResultRow | Inner:
+        """What tables show: where some predictions are 0 or 1, a slope or an intercept without them."""
+        return self if self.inner is None else self.inner
 
     def to_dict(self) -> dict[str, Any]:
         about, taken = self.about, self.measurement
@@ -344,6 +351,9 @@ class NullReference:
         except CalibrantError:
             return row.noted(f"{are} exactly 0 or 1, so there is no interval")
         try:
+            if row.pvalue is not None:
+                tested = self._like(forecasts, self._draws)._test(row.about)
+                inner = replace(inner, pvalue=tested.pvalue, pvalue_is_bound=tested.pvalue_is_bound)
             if self._confidence:
                 cells = coarse(forecasts, MAX_REMAINING_CELLS)
                 value = measure(cells, name).value

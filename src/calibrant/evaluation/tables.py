@@ -151,17 +151,16 @@ def _table(rows: Sequence[ResultRow], confidence: float, *, short: bool, by_chan
 
 
 def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]:
-    squared, star = row.about.name in SQUARED, ""
+    shown, squared = row.shown, row.about.name in SQUARED
     value, low, high, chance = (
         math.sqrt(max(item, 0.0)) if squared and item is not None else item
-        for item in (row.value, row.low, row.high, row.chance)
+        for item in (shown.value, shown.low, shown.high, row.chance)
     )
-    if row.inner is not None and row.inner.low is not None:
-        value, low, high, star = row.inner.value, row.inner.low, row.inner.high, " *"
-    interval = "" if low is None or high is None else f"{limits_text(low, high)}{star}"
+    interval = "" if low is None or high is None else f"{limits_text(low, high)} "
+    interval = interval.rstrip() if row.inner is None else f"{interval}*"
     # a score has no value of its own if calibrated
     tested = row.about.complete or row.about.signed or by_chance
-    pvalue = format_pvalue(row.pvalue, row.pvalue_is_bound) if tested else ""
+    pvalue = format_pvalue(shown.pvalue, shown.pvalue_is_bound) if tested else ""
     return (
         text_cell(FIRST[row.about.name] if short else _name(row)),
         *(
@@ -169,7 +168,7 @@ def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]
             for item in ((value, chance) if by_chance else (value,))
         ),
         number_cell(low, interval),
-        TableCell(pvalue, sort_key(row.log_pvalue), number=True),
+        TableCell(pvalue, sort_key(shown.pvalue), number=True),
     )
 
 
@@ -203,7 +202,9 @@ def leading_groups(audit: Audit, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
     wrong = {group.rule for group in audit.wrong_groups()}
     plain = [group for group in audit.by_error() if len(group.rule.conditions) < 2 or group is worst]
     shown = sum(group.rule in wrong for group in plain) + 1
-    return plain[: max(top // 2 + 1, min(shown, top))]
+    everyone, *leading = plain[: max(top // 2 + 1, min(shown, top))]
+    leading.sort(key=lambda group: (group is not worst, -abs(group.difference)))  # as a reader expects
+    return [everyone, *leading]
 
 
 def more_groups(audit: Audit) -> str:
@@ -216,7 +217,7 @@ def more_groups(audit: Audit) -> str:
 
 def notes(found: Evaluation) -> list[str]:
     """Return what is printed below the tables: meanings, contradictions, data and test."""
-    odd = disagreement_note(found.verdict, found.rows)
+    odd = disagreement_note(found.verdict, first_rows(found.rows))
     return [note for note in (*footnotes(found.rows), odd, *details(found)) if note]
 
 

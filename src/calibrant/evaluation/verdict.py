@@ -240,7 +240,7 @@ def _columns(worst: Sequence[Group]) -> tuple[str, ...]:
 
 def disagreement_note(found: Verdict, rows: Sequence[ResultRow]) -> str:
     """Explain rows of the table that seem to contradict the verdict; "" where none does."""
-    pvalues = [row.pvalue for row in rows if row.pvalue is not None]
+    pvalues = [row.shown.pvalue for row in rows if row.shown.pvalue is not None]
     if found.pvalue is None or not pvalues or found.status == "groups":
         return ""
     rejected = found.pvalue <= found.alpha

@@ -105,7 +105,15 @@ class Answers(Result):
     def sections(self) -> list[Section]:
         """Return the sections of the report, which come before all others."""
         sheets, notes = ((self.table(),), (PROMISE,)) if self.thresholds else ((), ())
-        abstain = Section("abstain", "When to abstain", (str(self),), ("risk",), sheets, notes, half=True)
+        abstain = Section(
+            "abstain",
+            "When to abstain",
+            (str(self), str(self.risk_coverage)),
+            ("risk",),
+            sheets,
+            notes,
+            half=True,
+        )
         count = pluralize(len(self.spikes), "confidence")
         text = f"{count} {'is' if len(self.spikes) == 1 else 'are'} shared by 3% of the answers or more."
         if not self.spikes:
@@ -122,10 +130,7 @@ class Answers(Result):
         }
 
 
-PROMISE = (
-    "Each promise holds with 95% confidence for new answers like these, one error rate at a time. Choose the "
-    "error rate before you look at the table."
-)
+PROMISE = "Each promise holds with 95% confidence if its error rate is chosen before the data are seen."
 
 
 def _rows(forecasts: Forecasts) -> tuple[Array, Array]:
@@ -157,9 +162,13 @@ def confidence_histogram(forecasts: Forecasts) -> Spec:
         )
     ]
     if found:
-        names = [f"{100 * one.confidence:.3g}%" for one in found]
+        names, labeled = dict.fromkeys(found, ""), list[float]()
+        for one in sorted(found, key=lambda one: -one.share):  # labels closer than 5 points would overlap
+            if all(abs(one.confidence - other) >= 0.05 for other in labeled):
+                labeled.append(one.confidence)
+                names[one] = f"{100 * one.confidence:.3g}%"
         known = columns(found, confidence="confidence", share="share", right="right")
-        data = canvas.on({**known, "zero": [0.0] * len(found), "name": names})
+        data = canvas.on({**known, "zero": [0.0] * len(found), "name": names.values()})
         tips = [field(f"{name}:Q", format=".1%") for name in ("confidence", "share", "right")]
         layers += [
             data.mark("rule", color=LIGHT["second"], strokeWidth=5).encode(

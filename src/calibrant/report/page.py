@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
 from calibrant.results import Table, json_ready
 
-MAX_SMALL_HEIGHT = 130  # pixels of a chart below the first screen
+MAX_SMALL_HEIGHT = 115  # pixels of a chart below the first screen
 GROUPS_SHOWN = 50  # lines of a table of groups
 _TEMPLATE = Path(__file__).parent / "template"
 
@@ -125,6 +126,7 @@ def rendered(
         raw=raw,
         sections=parts,
         figures=figures,
+        glossary_half=len(list(takewhile(lambda section: section.half, reversed(parts)))) % 2 == 1,
         words=used([*linked, *(figure["caption"] for figure in figures.values())]),
         pieces=pieces,
         anchor=anchor,

@@ -134,7 +134,8 @@ class Canvas:
                 "line": [name for name in names for _ in places],
             }
         )
-        return layer.encode(color=field("line:N", scale={"domain": names, "range": CURVES[: len(names)]}))
+        scale, flat = {"domain": names, "range": CURVES[: len(names)]}, {"direction": "horizontal"}
+        return layer.encode(color=field("line:N", scale=scale, legend=flat))
 
     def finished(
         self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False,

@@ -97,10 +97,8 @@ def risk_curve(found: RiskCoverage) -> Spec:
         hover(data, len(at), "coverage", {"coverage": ".1%", "risk": ".2%"}),
     ]
     sure = f"{found.confidence:.0%}"
-    caption = (
-        f"{found} The realized risk of a calibrated model stays in the gray band everywhere, with {sure}."
-    )
-    return canvas.finished(layers, "Risk and coverage", caption.replace("95%", sure))
+    caption = f"The realized risk of a calibrated model stays in the gray band with probability {sure}."
+    return canvas.finished(layers, "Risk and coverage", caption)
 
 
 @drawing

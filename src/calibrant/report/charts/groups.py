@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 FOREST = "Worst groups"
 FOREST_CAPTION = (
-    "With the 95% interval of each group on its own: predictions are too high left of the line, too low "
-    "right of it. Ordered by z, which also sees errors that cancel on average."
+    "With 95% intervals for each group on its own, ordered by z: predictions are too high left of the line, "
+    "too low right of it."
 )
 FINDINGS = "off beyond chance", "within chance", "undecided"
 MAX_GROUPS_SHOWN = 20  # groups in the forest

@@ -164,7 +164,7 @@ def reliability_diagram(
         _hover(canvas, forecasts, line, axis),
     ]
     caption = SPLINE_CAPTION if curve == "spline" else RELIABILITY_CAPTION
-    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=330)
+    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=310)
 
 
 def _spline(forecasts: Forecasts, seed: int) -> tuple[Line, Band]:
