@@ -2,13 +2,15 @@
 
 Two methods, two numbers of records, and predictions that are calibrated, somewhat or very overconfident; then
 the same for weighted records, records in clusters, sketches, trees on covariates, and `auto`. The gain meant
-is that of the delivered map over all records there are.
+is that of the delivered map over all records there are. Last, how often the band of a map holds the true
+calibration curve at five predictions, for scores as they are and rounded.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -39,15 +41,11 @@ class Setting(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """How many samples were judged, claimed help in vain, and had an interval that holds the true gain.
-
-    `smooth_covered` counts intervals of the gain in smooth calibration error that hold the true one.
-    """
+    """How many samples were judged, claimed help in vain, and had an interval that holds the true gain."""
 
     repeats: int
     false_helps: int
     covered: int
-    smooth_covered: int
 
 
 SETTINGS = [Setting(*one) for one in product(METHODS, SIZES, SLOPES)]
@@ -70,19 +68,17 @@ def judged(setting: Setting, repeats: int, first_seed: int = 0) -> Judged:
         moved = np.where(region == "a", 0.4, -0.4)
     truth, p = expit(logit(believed) + moved), expit(setting.slope * logit(believed))
     y = (rng.random(RECORDS) < truth).astype(float)
-    before, false, covered, smooth = _expected_loss(truth, p), 0, 0, 0
-    error = cb.smooth_calibration_error(truth, p)
+    before, false, covered = _expected_loss(truth, p), 0, 0
     for seed in range(first_seed, first_seed + repeats):
         fitted = _fitted(setting, seed, y, p, region)
         q = fitted.predict(p, {"region": region} if setting.kind == "covariates" else None)
-        gain, gain_of_error = before - _expected_loss(truth, q), error - cb.smooth_calibration_error(truth, q)
+        gain = before - _expected_loss(truth, q)
         found = fitted.assessment
         if found is None:
             raise SystemExit(fitted.why_not_assessed)
         false += found.lower > 0 > gain
         covered += found.lower <= gain <= found.upper
-        smooth += found.changes["smooth"].lower <= gain_of_error <= found.changes["smooth"].upper
-    return Judged(repeats, false, covered, smooth)
+    return Judged(repeats, false, covered)
 
 
 def _fitted(setting: Setting, seed: int, y: Any, p: Any, region: Any) -> cb.Recalibration:
@@ -108,8 +104,67 @@ def _expected_loss(truth: Any, q: Any) -> float:
     return float(-np.mean(truth * np.log(safe) + (1 - truth) * np.log1p(-safe)))
 
 
-def main(repeats: int = REPEATS, further: int = REPEATS // 5) -> None:
-    """Measure, print and keep the results: the first settings on `repeats` samples, the rest on `further`."""
+SCORES: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "logit-normal": lambda rng, n: expit(rng.normal(0, 1.5, n)),
+    "low": lambda rng, n: rng.beta(1, 9, n),
+    "uniform": lambda rng, n: rng.uniform(0.001, 0.999, n),
+}
+CURVES: dict[str, Callable[[Any], Any]] = {
+    "shift": lambda x: x + 0.5,
+    "slope 0.7": lambda x: 0.7 * x,
+    "slope 1.15": lambda x: 1.15 * x,
+    "S": lambda x: x + 0.6 * np.sin(1.2 * x),
+}
+AT = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+
+
+def band_coverage(scores: str, curve: str, n: int, step: float | None, sets: int) -> list[float | None]:
+    """Return how often the band of a Platt map holds the true rate at each of five predictions.
+
+    The true rate of a rounded score is that of all scores rounded to it; None where there are hardly any.
+    """
+
+    def drawn(rng: np.random.Generator, size: int) -> tuple[Any, Any]:
+        p = SCORES[scores](rng, size)
+        truth = expit(CURVES[curve](logit(np.clip(p, 1e-9, 1 - 1e-9))))
+        return p if step is None else np.round(np.round(p / step) * step, 12), truth
+
+    many, rates = drawn(np.random.default_rng(1), 10**6)
+    counts = [np.count_nonzero(many == level) for level in AT]
+    truth = expit(CURVES[curve](logit(AT)))
+    if step is not None:
+        truth = [rates[many == a].mean() if c >= 100 else np.nan for a, c in zip(AT, counts, strict=True)]
+    hits = np.zeros(len(AT))
+    for seed in range(sets):
+        rng = np.random.default_rng([seed, n])
+        p, chance = drawn(rng, n)
+        band = cb.recalibrate((rng.random(n) < chance).astype(float), p, method="platt").band(AT)
+        hits += (band.lower <= truth) & (truth <= band.upper)
+    return [None if np.isnan(true) else hit / sets for hit, true in zip(hits, truth, strict=True)]
+
+
+def bands(sets: int = 200) -> list[dict[str, Any]]:
+    """Measure the coverage of bands, a row per rounding, kind of scores, true curve and number of records."""
+    rows = []
+    for step, scores, curve, n in product((None, 0.05, 0.1), SCORES, CURVES, (200, 1_000, 5_000)):
+        covered = band_coverage(scores, curve, n, step, sets)
+        rows.append(
+            {"step": step, "scores": scores, "curve": curve, "n": n, "covered": covered, "sets": sets}
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main(repeats: int = REPEATS, further: int = REPEATS // 5, sets: int = 200) -> None:
+    """Measure, print and keep the results: the first settings on `repeats` samples, the rest on `further`.
+
+    Settings are left as they were measured last where `repeats` is 0.
+    """
+    if repeats == 0:
+        found = json.loads((RESULTS / "assessment.json").read_text())
+        text = json.dumps({**found, "bands": bands(sets)}, indent=1)
+        (RESULTS / "assessment.json").write_text(text + "\n")
+        return
     rows = []
     for setting, count in [*((one, repeats) for one in SETTINGS), *((one, further) for one in FURTHER)]:
         found = judged(setting, count)
@@ -120,6 +175,8 @@ def main(repeats: int = REPEATS, further: int = REPEATS // 5) -> None:
         (RESULTS / "assessment.json").write_text(text + "\n")
     worst = min(rows, key=lambda row: row["covered"] / row["repeats"])
     print(f"least coverage: {worst['covered'] / worst['repeats']:.1%} for {worst}")
+    text = json.dumps({"machine": machine(), "settings": rows, "bands": bands(sets)}, indent=1)
+    (RESULTS / "assessment.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":
