@@ -13,11 +13,24 @@ from calibrant.errors import InvalidInputError
 from calibrant.formatting import confidence_text, percent, pluralize, pvalue_phrase
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import open_share
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 COVERAGES_SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+_ANSWERS = """\
+y_true
+    Whether the answer was right: 1 or 0. Or a data frame, with `outcome` and `prediction`.
+y_prob
+    The confidence: the predicted probability that the answer is right.
+pos_label
+    The label that counts as right.
+missing
+    Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+outcome, prediction
+    Columns of the frame.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,6 +108,7 @@ class RiskCoverage(Result):
         return [dict(zip(self.HIDDEN[:3], self.at(c), strict=True)) for c in COVERAGES_SHOWN]
 
 
+@shares_parameters(_ANSWERS)
 def risk_coverage(
     y_true: Any,
     y_prob: Any = None,
@@ -115,16 +129,6 @@ def risk_coverage(
 
     Parameters
     ----------
-    y_true
-        Whether the answer was right: 1 or 0. Or a data frame, with `outcome` and `prediction`.
-    y_prob
-        The confidence: the predicted probability that the answer is right.
-    pos_label
-        The label that counts as right.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    outcome, prediction
-        Columns of the frame.
     confidence
         Of the band that a calibrated model stays in.
     draws, seed
@@ -240,6 +244,7 @@ class AbstentionThreshold(Result):
         )
 
 
+@shares_parameters(_ANSWERS)
 def choose_threshold(
     y_true: Any,
     y_prob: Any = None,
@@ -264,22 +269,12 @@ def choose_threshold(
 
     Parameters
     ----------
-    y_true
-        Whether the answer was right: 1 or 0. Or a data frame, with `outcome` and `prediction`.
-    y_prob
-        The confidence: the predicted probability that the answer is right.
     risk
         The largest error rate to accept among the answers.
     confidence
         Probability of keeping the promise.
     clusters
         Refused: with correlated rows the promise breaks twice as often as stated.
-    pos_label
-        The label that counts as right.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    outcome, prediction
-        Columns of the frame.
 
     Returns
     -------

@@ -38,9 +38,8 @@ def head_of(path: Path) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableFileError(f"file {str(path)!r}", "must be readable", str(error)) from None
     if len(head) >= HEADER_BYTES:
-        raise UnreadableFileError(
-            f"file {str(path)!r}", "must have a header", f"got a line of over {HEADER_BYTES:,} bytes"
-        )
+        got = f"got a line of over {HEADER_BYTES:,} bytes"
+        raise UnreadableFileError(f"file {str(path)!r}", "must have a header", got)
     return head
 
 
@@ -148,14 +147,19 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
     if not line.strip():
         raise UnreadableFileError(f"file {str(path)!r}", "must have a header", "got empty lines")
     header = text[lines.tell() - len(line) :]
+    unquoted = "".join(line.split('"')[::2])
+    likely = sorted(SEPARATORS, key=lambda separator: -unquoted.count(separator))
     try:
-        known = [CsvDialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
+        known = [CsvDialect(_cells(header, separator), separator, empty) for separator in likely]
     except csv.Error as error:
         raise UnreadableFileError(
             f"file {str(path)!r}", "must have a header", f"got a first line with a {error}"
         ) from None
     dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
-    _refuse_mixed_breaks(path, header, dialect.names)
+    broken = [name for name in dialect.names if LINE_BREAK.search(name)]
+    if broken and len(set(LINE_BREAK.findall(header))) > 1:  # DuckDB would find no rows below it
+        rule, got = "must have line breaks of one kind in its header", f"got another in {broken[0]!r}"
+        raise UnreadableFileError(f"file {str(path)!r}", rule, got, "rename that column")
     return dialect
 
 
@@ -163,23 +167,6 @@ def line_break_of(path: Path) -> bytes:
     """Return what ends the first line of a CSV file."""
     found = LINE_BREAK.search(decoded(path, head_of(path)))
     return found[0].encode() if found else b"\n"
-
-
-def _refuse_mixed_breaks(path: Path, header: str, names: Sequence[str]) -> None:
-    """Refuse a name with another line break than that of its line: DuckDB would find no rows below it."""
-    broken = [name for name in names if LINE_BREAK.search(name)]
-    if broken and len(set(LINE_BREAK.findall(header))) > 1:
-        rule, got = (
-            "must have line breaks of one kind in its header",
-            f"got another in the name {broken[0]!r}",
-        )
-        raise UnreadableFileError(f"file {str(path)!r}", rule, got, "rename that column")
-
-
-def _separators(line: str) -> list[str]:
-    """Return the separators, the most frequent one outside quotes first."""
-    unquoted = "".join(line.split('"')[::2])
-    return sorted(SEPARATORS, key=lambda separator: -unquoted.count(separator))
 
 
 def _cells(header: str, separator: str) -> tuple[str, ...]:

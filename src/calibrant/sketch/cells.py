@@ -7,7 +7,7 @@ table (`DenseCells`), a kernel adds rows to it as they stream in; DuckDB still r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -72,20 +72,14 @@ class CellTable:
     high: Array
 
     def __getitem__(self, chosen: Any) -> CellTable:
-        return CellTable(
-            self.keys[chosen],
-            self.counts[chosen],
-            self.sums[:, chosen],
-            self.low[chosen],
-            self.high[chosen],
-        )
+        return CellTable(*(getattr(self, one.name)[..., chosen] for one in fields(self)))
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def renamed(self, keys: Whole) -> CellTable:
         """Return the same cells under other keys, those with equal keys added up."""
-        return merged_tables([CellTable(keys, self.counts, self.sums, self.low, self.high)])
+        return merged_tables([replace(self, keys=keys)])
 
 
 def rejected_rows(table: CellTable, cells: int) -> dict[str, int]:
@@ -161,7 +155,7 @@ def empty_table() -> CellTable:
 
 def dropped_rows(cells: int, count: int) -> CellTable:
     """Count rows that an array lacked a value in; which of its columns it was is not recorded."""
-    key = np.array([cells + 2 + REJECTS.index("prediction is missing")])
+    key = np.array([reject_code(cells, "prediction is missing")])
     return CellTable(key, np.array([count]), np.zeros((len(SUMS), 1)), np.zeros(1), np.zeros(1))
 
 
@@ -215,9 +209,8 @@ class DenseCells:
         good = keys % self.size < self.cells + 2
         rows[~good, 1:] = 0.0
         count = rows[:, cell_sums.COUNT]
-        spread = rows[:, cell_sums.SPREAD]
         held = np.where(good, count, 0.0)
-        wv, wy, wyv, mixed = (rows[:, k] for k in (cell_sums.V, cell_sums.Y, cell_sums.YV, cell_sums.MIXED))
-        sums = np.array([held, held, wv, wy, wyv, spread, spread, mixed])
+        places = (cell_sums.V, cell_sums.Y, cell_sums.YV, cell_sums.SPREAD, cell_sums.SPREAD, cell_sums.MIXED)
+        sums = np.array([held, held, *(rows[:, place] for place in places)])
         low, high = rows[:, cell_sums.LOW] + 0.0, rows[:, cell_sums.HIGH] + 0.0
         return CellTable(keys, count.astype(np.int64), sums, low, high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -71,8 +72,7 @@ def merged_cells(found: Sequence[Aggregated], cells: int) -> Aggregated:
     for part in found:
         moved = np.array([numbers[label] for label in part.labels] or [0], dtype=np.int64)
         old, code = np.divmod(part.table.keys, size)
-        t = part.table
-        tables.append(CellTable(moved[old] * size + code, t.counts, t.sums, t.low, t.high))
+        tables.append(replace(part.table, keys=moved[old] * size + code))
     return Aggregated(labels, merged_tables(tables))
 
 

@@ -98,40 +98,29 @@ def sum_stream(
     dense, groups = DenseCells(cells), GroupNumbers()
     waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]] = []
     held = read = 0
-    at_work: Future[None] | None = None
+
+    def add(rows: list[tuple[Array, Array, npt.NDArray[np.int32]]]) -> None:
+        if rows:
+            dense.add(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+
     with ThreadPoolExecutor(1) as pool:
+        at_work: Future[None] = pool.submit(add, [])
         for batch in batches:
             v, y = (batch.column(k).to_numpy(zero_copy_only=False) for k in range(2))
             others = [batch.column(k) for k in range(2, batch.num_columns)]
             waiting.append((v, y, groups.of(others, len(v))))
             held, read = held + len(v), read + len(v)
             if held >= AT_ONCE:
-                at_work = _handed_over(pool, at_work, dense, len(groups.seen), waiting)
+                at_work.result()
+                dense.make_room(len(groups.seen))
+                at_work = pool.submit(add, waiting)
                 waiting, held = [], 0
             if progress is not None:
                 progress(read)
-        at_work = _handed_over(pool, at_work, dense, len(groups.seen), waiting)
         at_work.result()
+        dense.make_room(len(groups.seen))
+        add(waiting)
     return dense.occupied(), groups.seen
-
-
-def _handed_over(
-    pool: ThreadPoolExecutor,
-    before: Future[None] | None,
-    dense: DenseCells,
-    groups: int,
-    waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]],
-) -> Future[None]:
-    """Let the second thread add the rows that wait, once it has added those before."""
-    if before is not None:
-        before.result()
-    dense.make_room(groups)
-
-    def work() -> None:
-        if waiting:
-            dense.add(*(np.concatenate(column) for column in zip(*waiting, strict=True)))
-
-    return pool.submit(work)
 
 
 def streamed_cells(
@@ -167,10 +156,6 @@ def streamed_cells(
     except (TooManyGroupsError, pa.ArrowException, OSError):
         return None
     report(total)
-    return _labelled(table, seen, cells, readers)
-
-
-def _labelled(table: CellTable, seen: list[Any], cells: int, readers: list[Reader]) -> Aggregated:
     raw = [[values[k] for values in seen] for k in range(len(readers))]
     labels, numbers = numbered(raw, len(seen), readers)
     group, code = np.divmod(table.keys, codes_in_a_group(cells))
