@@ -110,11 +110,10 @@ class MachineCode:
 
 def writeable(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments with arrays that numba takes for writeable, over the same memory."""
-    return tuple(np.asarray(_Unlocked(arg)) if _is_locked(arg) else arg for arg in args)
-
-
-def _is_locked(arg: object) -> bool:
-    return isinstance(arg, np.ndarray) and not arg.flags.writeable
+    locked = [isinstance(arg, np.ndarray) and not arg.flags.writeable for arg in args]
+    return tuple(
+        np.asarray(_Unlocked(arg)) if is_locked else arg for arg, is_locked in zip(args, locked, strict=True)
+    )
 
 
 class _Unlocked:

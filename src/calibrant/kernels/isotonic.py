@@ -98,11 +98,8 @@ def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array, sizes: np
     return blocks
 
 
-Floats = npt.NDArray[np.float64]
-
-
 @compiled
-def bounded_slope_rates(values: Floats, rates: Floats, weights: Floats, slope: float) -> Floats:
+def bounded_slope_rates(values: Array, rates: Array, weights: Array, slope: float) -> Array:
     """Return g with least sum w (g - r)^2 subject to 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i).
 
     Exact up to rounding. A walk passes n^(1/3) breakpoints on average on random outcomes, and at most of the
@@ -141,8 +138,8 @@ def bounded_slope_rates(values: Floats, rates: Floats, weights: Floats, slope: f
 
 @compiled
 def _walked(
-    near_at: Floats, near_change: Floats, near: int, near_shift: float,
-    far_at: Floats, far_change: Floats, far: int, far_shift: float,
+    near_at: Array, near_change: Array, near: int, near_shift: float,
+    far_at: Array, far_change: Array, far: int, far_shift: float,
     need: float, place: float, weight: float, toward: float,
 ) -> tuple[float, float, int, int]:  # fmt: skip
     """Walk from `place`, where half the derivative is `need` off zero, to its zero.
@@ -166,7 +163,7 @@ def _walked(
 
 
 @compiled
-def _read_back(values: Floats, zeros: Floats, slope: float) -> Floats:
+def _read_back(values: Array, zeros: Array, slope: float) -> Array:
     """Return the fit from the best last value backwards: each as near to its own zero as the next allows."""
     fit = zeros.copy()
     for i in range(len(values) - 2, -1, -1):
@@ -175,11 +172,8 @@ def _read_back(values: Floats, zeros: Floats, slope: float) -> Floats:
     return fit
 
 
-Ints = npt.NDArray[np.int64]
-
-
 @compiled
-def values_of_one_more(weights: Floats, ones: Floats, label: float) -> Floats:
+def values_of_one_more(weights: Array, ones: Array, label: float) -> Array:
     """Return the isotonic value of a record of `label` in each gap before, between and after the levels.
 
     `weights` and `ones` are cumulative, from 0.
@@ -210,7 +204,7 @@ def values_of_one_more(weights: Floats, ones: Floats, label: float) -> Floats:
 
 
 @compiled
-def _next_on_hull(weights: Floats, ones: Floats) -> Ints:
+def _next_on_hull(weights: Array, ones: Array) -> npt.NDArray[np.int64]:
     """Return the next vertex, after each point, of the lower hull from there on; -1 for the last."""
     points = len(weights)
     following = np.full(points, -1, dtype=np.int64)
@@ -223,12 +217,12 @@ def _next_on_hull(weights: Floats, ones: Floats) -> Ints:
 
 
 @compiled
-def _bends_up(weights: Floats, ones: Floats, a: int, b: int, c: int) -> bool:
+def _bends_up(weights: Array, ones: Array, a: int, b: int, c: int) -> bool:
     """Return whether b lies on or above the line from a to c, so that a lower hull does without it."""
     left = (ones[b] - ones[a]) * (weights[c] - weights[a])
     return bool(left >= (ones[c] - ones[a]) * (weights[b] - weights[a]))
 
 
 @compiled
-def _flatter(weights: Floats, ones: Floats, a: int, b: int, rise: float, run: float) -> bool:
+def _flatter(weights: Array, ones: Array, a: int, b: int, rise: float, run: float) -> bool:
     return bool((ones[b] - ones[a]) * run < rise * (weights[b] - weights[a]))

@@ -398,7 +398,10 @@ def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) ->
     """
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
     bias, apart = levels.total_variation()
-    nearest = _from_bias(bias, slack)
+    # |E(y - v)| = |E(u - v)| <= E|u - v|: as potentials, r_y(v) = y - v or v - y
+    potentials = np.copysign(1.0, bias) * np.array([[0.0, -1.0], [1.0, 0.0]])
+    nothing, corners = np.empty(0), np.array([0.0, 1.0])
+    nearest = Nearest(abs(bias) - slack, np.inf, np.inf, nothing, nothing, corners, potentials)
     if apart - abs(bias) > slack:
         closed = _closed_form(levels, slack)
         if closed is not None:
@@ -410,14 +413,6 @@ def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) ->
     if apart - abs(bias) <= slack:
         return nearest._replace(lower=apart, upper=apart)
     return nearest._replace(lower=min(max(nearest.lower, 0.0), nearest.cost))
-
-
-def _from_bias(bias: float, slack: float) -> Nearest:
-    """|E(y - v)| = |E(u - v)| <= E|u - v|: as potentials, r_y(v) = y - v or v - y."""
-    corners = np.array([0.0, 1.0])
-    potentials = np.copysign(1.0, bias) * np.array([[0.0, -1.0], [1.0, 0.0]])
-    nothing = np.empty(0)
-    return Nearest(abs(bias) - slack, np.inf, np.inf, nothing, nothing, corners, potentials)
 
 
 def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:

@@ -120,21 +120,17 @@ def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels, in_place: Fl
         places = np.insert(levels.values[part], where, nodes[inside])
         gaps = np.diff(places, prepend=position)
         position = float(places[-1])
-        for y, own in enumerate(_remaining(levels, part, in_place)):
+        remaining = levels.masses(part)
+        if in_place is not None:
+            leaving, values = in_place[part], levels.values[part]
+            remaining = remaining[0] - (1.0 - values) * leaving, remaining[1] - values * leaving
+        for y, own in enumerate(remaining):
             flow = np.cumsum(np.insert(own, where, -shares[y][inside]))
             flow += carried[y]
             # not `@`: in a loop the threads of BLAS cost more than they bring
             cost += abs(carried[y]) * float(gaps[0]) + float((np.abs(flow[:-1]) * gaps[1:]).sum())
             carried[y] = float(flow[-1])
     return cost
-
-
-def _remaining(levels: ChainLevels, part: slice, in_place: Floats | None) -> tuple[Floats, Floats]:
-    zeros, ones = levels.masses(part)
-    if in_place is None:
-        return zeros, ones
-    leaving, values = in_place[part], levels.values[part]
-    return zeros - (1.0 - values) * leaving, ones - values * leaving
 
 
 def lipschitz(nodes: Floats, potential: Floats) -> Floats:

@@ -336,60 +336,46 @@ def least_average_width(values: Floats, weights: Floats, curve: Floats, boundari
     return Runs(float(np.cumsum(cost)[-1]), starts)  # added in the order of the search
 
 
-class Widest(NamedTuple):
-    cost: float
-    width: float
-
-
-def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> Widest:
+def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> tuple[float, float]:
     """Minimize sum over bins of |residual| + the largest hull, by branch and bound on that hull.
 
     The least binned error e(w) with hulls of at most w falls as w grows, so between the hulls numbered a and
     b nothing is below e(b) plus hull a + 1: ranges of hulls that cannot beat the best are dropped, the others
     halved. Hulls are compared as numbers of one list, made by one subtraction, so that the search ends.
     """
-    bins = _Bins(values[boundaries[:-1]], values[boundaries[1:] - 1], curve[boundaries])
-    hulls = _distinct_hulls(bins)
+    # first value after each boundary but the last, last value before each but the first, and the curve
+    bins = (values[boundaries[:-1]], values[boundaries[1:] - 1], curve[boundaries])
+    hulls = np.unique((bins[1][None, :] - bins[0][:, None])[np.triu_indices(len(bins[0]))])
     error, used = _binned_errors(bins, hulls[[0, -1]])
-    best = min(Widest(float(e + w), float(w)) for e, w in zip(error, used, strict=True))
+    best = min((float(e + w), float(w)) for e, w in zip(error, used, strict=True))
     ranges = [(-1, int(np.searchsorted(hulls, used[1])), float(error[1]))]  # a, b and e(b)
-    while ranges := [r for r in ranges if r[0] + 1 < r[1] and r[2] + hulls[r[0] + 1] < best.cost - ROUNDING]:
+    while ranges := [r for r in ranges if r[0] + 1 < r[1] and r[2] + hulls[r[0] + 1] < best[0] - ROUNDING]:
         ranges.sort(key=lambda r: r[2] + hulls[r[0] + 1])
         batch, ranges = ranges[:BATCH], ranges[BATCH:]
         middles = np.array([(a + b) // 2 for a, b, _ in batch])
         error, used = _binned_errors(bins, hulls[middles])
         reached = np.searchsorted(hulls, np.minimum(used, hulls[middles]))
         for (a, b, below), middle, k, e, w in zip(batch, middles, reached, error, used, strict=True):
-            best = min(best, Widest(float(e + w), float(w)))
+            best = min(best, (float(e + w), float(w)))
             ranges += [(a, int(k), float(e)), (int(middle), b, below)]
     return best
 
 
-class _Bins(NamedTuple):
-    left: Floats  # first value after each boundary but the last
-    right: Floats  # last value before each boundary but the first
-    level: Floats
-
-
-def _distinct_hulls(bins: _Bins) -> Floats:
-    wide = bins.right[None, :] - bins.left[:, None]
-    return np.unique(wide[np.triu_indices(len(bins.left))])
-
-
-def _binned_errors(bins: _Bins, widths: Floats) -> tuple[Floats, Floats]:
+def _binned_errors(bins: tuple[Floats, Floats, Floats], widths: Floats) -> tuple[Floats, Floats]:
     """Least binned error with hulls of at most each of `widths`, and the largest hull then used.
 
     Infinite where a stretch between neighboring boundaries is wider already.
     """
-    count = len(bins.level)
+    left, right, level = bins
+    count = len(level)
     best = np.zeros((len(widths), count))
     used = np.zeros((len(widths), count))
     rows = np.arange(len(widths))
     for k in range(1, count):
-        hull = bins.right[k - 1] - bins.left[:k]
+        hull = right[k - 1] - left[:k]
         first = min(int(np.searchsorted(-hull, -widths.max())), k - 1)  # hulls shrink from left to right
         hull = hull[first:]
-        total = best[:, first:k] + np.abs(bins.level[k] - bins.level[first:k])
+        total = best[:, first:k] + np.abs(level[k] - level[first:k])
         total[hull > widths[:, None]] = np.inf
         at = total.argmin(axis=1)
         best[:, k] = total[rows, at]

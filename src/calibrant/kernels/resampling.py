@@ -60,20 +60,16 @@ class CountedCodes:
 
     @classmethod
     def of(cls, columns: Sequence[npt.NDArray[np.int64]], size: int) -> CountedCodes:
-        ordered = _ordered(columns, size)
+        if len(columns) == 2:  # one number per row, which sorts fast
+            pairs = np.sort(columns[0] * size + columns[1])
+            ordered = np.stack(np.divmod(pairs, size), axis=1).astype(np.int32)
+        else:
+            ordered = np.stack(columns, axis=1).astype(np.int32)[np.lexsort(tuple(columns))]
         changes = np.flatnonzero(np.any(ordered[1:] != ordered[:-1], axis=1)) + 1
         counts = np.diff(np.concatenate(([0], changes, [len(ordered)])))
         codes = ordered[np.concatenate(([0], changes))]
         distinct = np.repeat(np.arange(len(codes), dtype=np.int32), counts)
         return cls(codes, distinct, size, tuple(_pieces(codes, counts)))
-
-
-def _ordered(columns: Sequence[npt.NDArray[np.int64]], size: int) -> Codes:
-    """Put the rows in an order of their codes alone: rows with the same codes are the same row."""
-    if len(columns) == 2:  # one number per row, which sorts fast
-        pairs = np.sort(columns[0] * size + columns[1])
-        return np.stack(np.divmod(pairs, size), axis=1).astype(np.int32)
-    return np.stack(columns, axis=1).astype(np.int32)[np.lexsort(tuple(columns))]
 
 
 def _pieces(codes: Codes, counts: npt.NDArray[np.int64]) -> list[tuple[PoissonBytes, Codes]]:
@@ -97,7 +93,11 @@ def resampled_tallies(generator: np.random.Generator, rows: CountedCodes, draws:
     counts: Counts = np.zeros((rows.codes.shape[1], rows.size, draws), dtype=np.int32)
     for poisson, codes in rows.pieces:
         for start in range(0, len(codes), CHUNK):
-            _tally_chunk(generator, codes[start : start + CHUNK], poisson, counts)
+            some = codes[start : start + CHUNK]
+            words = -(-len(some) * draws // 8)
+            noise = generator.integers(0, 2**64 - 1, size=words + 1, dtype=np.uint64, endpoint=True)
+            with np.errstate(over="ignore"):  # counters wrap around
+                tally_poisson(some, noise[1:].view(np.uint8), poisson.numbers, poisson.rest, noise[0], counts)
     drawn = counts[0].sum(axis=0, dtype=np.int64)
     for k in range(draws):
         if drawn[k] > n:  # hardly ever; what was drawn is left aside, whatever it was, so the law is the same
@@ -106,14 +106,6 @@ def resampled_tallies(generator: np.random.Generator, rows: CountedCodes, draws:
         picked = rows.distinct[generator.integers(0, n, size=n - drawn[k])]
         tally_picked(rows.codes, picked, counts, k)
     return counts
-
-
-def _tally_chunk(generator: np.random.Generator, codes: Codes, poisson: PoissonBytes, counts: Counts) -> None:
-    """Draw the random bytes of a few rows, which stay in the cache, and count what they encode."""
-    words = -(-len(codes) * counts.shape[2] // 8)
-    noise = generator.integers(0, 2**64 - 1, size=words + 1, dtype=np.uint64, endpoint=True)
-    with np.errstate(over="ignore"):  # counters wrap around
-        tally_poisson(codes, noise[1:].view(np.uint8), poisson.numbers, poisson.rest, noise[0], counts)
 
 
 @compiled

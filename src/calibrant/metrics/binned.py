@@ -210,7 +210,6 @@ BINNED_MEASURES = (
     Measure(
         "ece",
         expected_calibration_error,
-        words="expected calibration error",
         family="bins",
         headline=True,
         meaning="mean gap between prediction and outcome rate over 15 bins of equal width",
@@ -336,24 +335,17 @@ def expected_binned_square(forecasts: Forecasts, bins: int) -> float:
     if forecasts.record_weights is not None:
         hint = 'leave out the weights, or use ties="together"'
         raise InvalidInputError("ties", '"random" needs records that weigh the same', hint=hint)
-    n, counts = forecasts.n, forecasts.counts
-    level, inside, where = _shared(counts, n, bins)
+    counts = forecasts.counts
+    ends, above = (np.arange(1, bins + 1) * forecasts.n) // bins, np.cumsum(counts)
+    marks = np.unique(np.concatenate(([0], above, ends)))  # between two of them, one level meets one bin
+    level, inside = np.searchsorted(above, marks[:-1], side="right"), np.diff(marks).astype(np.float64)
+    where = np.searchsorted(ends, marks[:-1], side="right")
     mean = forecasts.residuals / counts
     spread = _spread(forecasts)
     means = np.bincount(where, inside * mean[level], bins)
     left = (counts[level] - inside) / np.maximum(counts[level] - 1, 1)
     variances = np.bincount(where, inside * left * spread[level], bins)
     return float(means @ means + variances.sum())
-
-
-def _shared(
-    counts: npt.NDArray[np.int64], n: int, bins: int
-) -> tuple[npt.NDArray[np.intp], Array, npt.NDArray[np.intp]]:
-    """Return which level shares how many records with which bin, one entry for each pair that meets."""
-    ends = (np.arange(1, bins + 1) * n) // bins
-    marks = np.unique(np.concatenate(([0], np.cumsum(counts), ends)))
-    level = np.searchsorted(np.cumsum(counts), marks[:-1], side="right")
-    return level, np.diff(marks).astype(np.float64), np.searchsorted(ends, marks[:-1], side="right")
 
 
 def _spread(forecasts: Forecasts) -> Array:
@@ -452,15 +444,13 @@ class Touched:
 
     def total(self, low: Array, high: Array, whole: Array) -> Range:
         """Sum over the cells of each bin: `whole` for a cell inside it, [low, high] for one that it cuts."""
-        cut = self.last > self.first
-        return Range(*(self._spread(np.where(cut, part, whole)) for part in (low, high)))
-
-    def _spread(self, part: Array) -> Array:
-        """Add `part` to all bins from first to last, by differences."""
-        steps = np.zeros(self.bins + 1)
-        np.add.at(steps, self.first, part)
-        np.add.at(steps, self.last + 1, -part)
-        return np.cumsum(steps)[:-1]
+        sums = []
+        for end in (low, high):
+            part, steps = np.where(self.last > self.first, end, whole), np.zeros(self.bins + 1)
+            np.add.at(steps, self.first, part)
+            np.add.at(steps, self.last + 1, -part)
+            sums.append(np.cumsum(steps)[:-1])
+        return Range(*sums)
 
 
 def touched_bins(forecasts: Forecasts, bins: Bins, strategy: str) -> Touched:

@@ -20,7 +20,7 @@ from calibrant.metrics.certificates import Certificate, NoCertificateError, no_c
 from calibrant.records import Missing
 from calibrant.results import Certified
 
-_ARRAYS = """\
+ARRAYS = """\
 y_true : array-like, or Forecasts alone
     Outcomes: 0 or 1, booleans, or fractions between 0 and 1.
 y_prob : array-like
@@ -146,7 +146,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
 
     def __init__(self, core: Callable[Concatenate[Forecasts, P], Certified]) -> None:
         functools.update_wrapper(self, core)
-        self.__doc__ = with_parameters(core, _ARRAYS)
+        self.__doc__ = with_parameters(core, ARRAYS)
         self._core: Callable[..., Certified] = core
         self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
         self.__signature__ = _signature(core)
@@ -277,7 +277,7 @@ def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
             made = made.with_clusters(given.extra["clusters"], missing)
         return core(made, **options)
 
-    call.__doc__ = with_parameters(core, _ARRAYS + _COLUMNS + (_CLUSTERS if clusters else ""))
+    call.__doc__ = with_parameters(core, ARRAYS + _COLUMNS + (_CLUSTERS if clusters else ""))
     names = ("outcome", "prediction", "weight", *(("clusters",) if clusters else ()))
     returned = inspect.signature(core).return_annotation
     shown = _signature(core, names).replace(return_annotation=returned)

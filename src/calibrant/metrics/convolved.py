@@ -85,10 +85,9 @@ def _sums_from(x: Array, starts: npt.NDArray[np.int64]) -> Array:
 
 
 def _cosine_transform(x: Array) -> Array:
-    """Return x_0 + (-1)^k x_N + 2 sum of x_i cos(pi i k / N)."""
     from scipy.fft import dct
 
-    return np.asarray(dct(x, type=1))
+    return np.asarray(dct(x, type=1))  # x_0 + (-1)^k x_N + 2 sum of x_i cos(pi i k / N)
 
 
 GRIDS = (2**13, 2**16, 2**19)  # cells: the next one is tried while the grid error is not small
@@ -162,7 +161,6 @@ MEASURES = (
     Measure(
         "convolved",
         convolved_calibration_error,
-        words="convolved calibration error",
         family="distances",
         meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
         continuous=True,

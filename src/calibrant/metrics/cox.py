@@ -214,7 +214,6 @@ MEASURES = (
     Measure(
         "slope",
         calibration_slope,
-        words="calibration slope",
         family="regression",
         headline=True,
         meaning="slope of the outcome on the logit of the prediction; 1 is right, below 1 overconfident",
@@ -230,7 +229,6 @@ MEASURES = (
     Measure(
         "intercept",
         calibration_intercept,
-        words="calibration intercept",
         family="regression",
         meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
         complete=False,

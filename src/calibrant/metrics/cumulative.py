@@ -176,7 +176,6 @@ IN_THE_LARGE_MEASURES = (
     Measure(
         "in-the-large",
         calibration_in_the_large,
-        words="calibration in the large",
         family="regression",
         headline=True,
         meaning="mean outcome minus mean prediction; positive when predictions are too low",

@@ -112,8 +112,7 @@ def _laplace(forecasts: Forecasts, residuals: Array, settings: Settings) -> Arra
 
 
 def _kernel_mean(forecasts: Forecasts, settings: Settings) -> float | None:
-    """Mean of the squared kernel error: k(v, v) = 1 for the kernels known by name."""
-    known = settings["kernel"] in ("laplace", "gaussian")
+    known = settings["kernel"] in ("laplace", "gaussian")  # with k(v, v) = 1
     return forecasts.null_variance if settings["squared"] and known else None
 
 
@@ -155,7 +154,6 @@ MEASURES = (
     Measure(
         "kernel",
         kernel_calibration_error,
-        words="kernel calibration error",
         family="kernel",
         meaning="residuals of neighboring predictions multiplied together, neighbors weighing most",
         continuous=True,

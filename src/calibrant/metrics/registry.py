@@ -85,10 +85,10 @@ class Measure:
 
     name: str
     function: measure_function[...]
-    words: str  # the name as people say it; `name` is the key that is typed
     family: str
     meaning: str  # one line that a newcomer understands
     citation: str
+    words: str = ""  # the name as people say it, unless that is the function's; `name` is the key to type
     cost: str = "O(m)"  # after the sort, m distinct predictions
     options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # what the name presets
     continuous: bool = False  # in the predictions
@@ -113,6 +113,7 @@ class Measure:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "null", self.null.completed(self.settings))
+        object.__setattr__(self, "words", self.words or self.function.__name__.replace("_", " "))
 
     def settings(self, options: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
         """Return all options of the measure: given, else preset by the name, else the signature's default."""

@@ -290,7 +290,6 @@ SCORE_MEASURES = (
     Measure(
         "log-loss",
         log_loss,
-        words="log loss",
         family="scores",
         meaning="mean negative log likelihood in nats (calibration and sharpness together)",
         complete=False,
@@ -349,7 +348,6 @@ CALIBRATION_INDEX_MEASURES = (
     Measure(
         "ici",
         integrated_calibration_index,
-        words="integrated calibration index",
         family="regression",
         meaning="mean distance between the prediction and its isotonic recalibration (not loess)",
         citation=INDEX_PAPER,

@@ -113,7 +113,6 @@ MEASURES = (
     Measure(
         "smooth",
         smooth_calibration_error,
-        words="smooth calibration error",
         family="distances",
         headline=True,
         meaning="worst residual against a smooth weight function; within a factor 2 of the distance",

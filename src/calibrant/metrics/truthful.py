@@ -286,7 +286,6 @@ MEASURES = (
     Measure(
         "ubse",
         binned_squared_error,
-        words="binned squared error",
         family="truthful",
         meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
         symmetric=False,

@@ -295,11 +295,7 @@ def _benefit(forecasts: Forecasts, predictions: Array, thresholds: Array, odds: 
     """Return TP - FP odds when the records with prediction >= threshold are treated."""
     order = np.argsort(predictions, kind="stable")
     first = np.searchsorted(predictions[order], thresholds)
-    ones = _from(forecasts.outcomes[order])[first]
-    zeros = _from((forecasts.weights - forecasts.outcomes)[order])[first]
+    masses = np.stack((forecasts.outcomes, forecasts.weights - forecasts.outcomes))[:, order]
+    from_here = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]
+    ones, zeros = np.pad(from_here, ((0, 0), (0, 1)))[:, first]  # nobody is treated beyond the last
     return np.asarray(ones - zeros * odds)
-
-
-def _from(masses: Array) -> Array:
-    """Return the sum of the masses from each place to the end; one place more than there are masses."""
-    return np.append(np.cumsum(masses[::-1])[::-1], 0.0)

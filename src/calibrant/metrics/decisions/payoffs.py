@@ -94,11 +94,9 @@ def task_of(payoff: Payoff, *, clip: float = CLIP, gradient: Convex | None = Non
     if isinstance(payoff, Mapping):
         return _table(list(payoff.values()), tuple(str(name) for name in payoff))
     array = np.asarray(payoff)
-    return cost_loss(float(array)) if array.ndim == 0 and array.dtype.kind in "iuf" else _table(payoff)
-
-
-def cost_loss(ratio: float) -> PayoffTable:
-    """Return the cost-loss task: acting costs `ratio`, an outcome 1 that was not acted on costs 1."""
+    if array.ndim > 0 or array.dtype.kind not in "iuf":
+        return _table(payoff)
+    ratio = float(array)  # acting costs it, an outcome 1 that was not acted on costs 1
     if not 0 <= ratio <= 1:
         hint = "divide the cost of acting by the loss that acting avoids"
         raise InvalidInputError("payoff", "as a cost-loss ratio must lie in [0, 1]", f"got {ratio}", hint)

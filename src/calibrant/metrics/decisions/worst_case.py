@@ -375,7 +375,6 @@ U_CALIBRATION_MEASURES = (
     Measure(
         "monotone-regret",
         monotone_regret,
-        words="monotone regret",
         family="decisions",
         meaning="payoff lost against the best monotone recalibration, in the worst task (payoffs in [0, 1])",
         decision="what a monotone recalibration, fitted in hindsight, could gain at most",

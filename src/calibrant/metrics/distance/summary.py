@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
-from calibrant.metrics.calling import as_forecasts
+from calibrant.metrics.calling import ARRAYS, as_forecasts, shares_parameters
 from calibrant.metrics.distance.upper import TIME_LIMIT, distance_over_points
 from calibrant.metrics.lookup import measure
 from calibrant.parallel import map_threads_named
@@ -76,6 +76,7 @@ class Distances:
         return {"lower": self.lower, "upper": self.upper, "related": rows}
 
 
+@shares_parameters(ARRAYS)
 def distances(
     y_true: Any,
     y_prob: Any = None,
@@ -94,21 +95,8 @@ def distances(
 
     Parameters
     ----------
-    y_true, y_prob
-        Outcomes and predicted probabilities, or Forecasts alone.
-    sample_weight
-        Non-negative weights, one per record.
     ids
         The point behind each record; a point has one prediction.
-    missing
-        "error", or "drop" to leave out rows with a gap.
-    pos_label
-        The label that counts as 1.
-
-    Returns
-    -------
-    Distances
-        The bracket `lower` to `upper`, and every view by name.
 
     Examples
     --------

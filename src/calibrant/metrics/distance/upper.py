@@ -381,7 +381,6 @@ INTERVAL_MEASURES = (
     Measure(
         "interval",
         interval_calibration_error,
-        words="interval calibration error",
         family="distances",
         meaning="least binned error plus width of the bins, over all ways to cut bins",
         sound=True,
