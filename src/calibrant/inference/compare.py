@@ -321,14 +321,14 @@ def compare(
             confidence=confidence,
         )
     models_asked = y_prob if predictions is None else (predictions, *y_prob)
-    asked = models_given(
+    y_true, models_asked, sample_weight, clusters = models_given(
         y_true, models_asked, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
     )
-    named = named_models(asked.predictions, names)
+    named = named_models(models_asked, names)
     check_confidence(confidence)
     drawing = Drawing.checked(draws, seed, threads, progress)
     row = with_options(find_measure(measure), options)
-    rows = complete_rows(asked.y_true, named, asked.sample_weight, missing, pos_label, asked.clusters)
+    rows = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters)
     size = len(rows.outcomes)
     check_resampling(size)
     models = map_threads_named(lambda p: _forecasts(rows, p), rows.models, size=size)

@@ -13,6 +13,7 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
+    Coarsened,
     Resampler,
     coarsen_for_interval,
     lower_quantile,
@@ -185,18 +186,21 @@ def confidence_interval(
     drawing = Drawing.checked(draws, seed, threads, progress)
     check_resampling(forecasts.n)
     row = with_options(find_measure(measure), options)
+    value, grid = float(row.function.core(forecasts, **row.options)), Coarsened(forecasts)
     if method == "guaranteed":
-        return _guaranteed(forecasts, row, confidence, drawing.seed, options)
-    if method != "auto":
+        drawing = replace(drawing, draws=0)
+        found = _guaranteed(forecasts, row.name, confidence, options)
+    elif method == "auto":
+        grid = coarsen_for_interval(forecasts, row, confidence)
+        resampler = centre = None
+        if grid.starts is not None:
+            resampler = Resampler(grid.forecasts)
+            centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), row)
+        how: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
+        found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **how)
+        found = replace(found, method=f"{found.method} (approximate)")
+    else:
         raise reject_name("method", method, ["auto", "guaranteed"])
-    value = float(row.function.core(forecasts, **row.options))
-    grid = coarsen_for_interval(forecasts, row, confidence)
-    resampler = centre = None
-    if grid.starts is not None:
-        resampler = Resampler(grid.forecasts)
-        centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), row)
-    how: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
-    found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **how)
     return ConfidenceInterval(
         measure=row.name,
         value=value,
@@ -205,7 +209,7 @@ def confidence_interval(
         confidence=confidence,
         null_mean=mean_if_calibrated(grid.forecasts, row, drawing.seed),
         corrected=_unbiased(forecasts, row, value),
-        method=f"{found.method} (approximate)",
+        method=found.method,
         n=forecasts.n,
         draws=drawing.draws,
         seed=drawing.seed,
@@ -216,30 +220,17 @@ def confidence_interval(
     )
 
 
-def _guaranteed(
-    forecasts: Forecasts, row: Measure, confidence: float, seed: int, options: Mapping[str, Any]
-) -> ConfidenceInterval:
+def _guaranteed(forecasts: Forecasts, measure: str, confidence: float, options: Mapping[str, Any]) -> Bounds:
     """Return the interval that holds the population's value whatever its distribution, for any n."""
-    if row.name not in EXPECTED_DEVIATION:
-        raise reject_name("measure", row.name, list(EXPECTED_DEVIATION))
+    if measure not in EXPECTED_DEVIATION:
+        raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
     if options or is_clustered(forecasts):
         got = f"got {', '.join(options) or 'clusters'}"
         raise InvalidInputError("method", '"guaranteed" takes no options and no clusters', got)
-    found, power = take(forecasts, row.name), power_of(row.name)
-    below, above = guaranteed_reach(forecasts, row.name, (1 - confidence) / 2)
-    return ConfidenceInterval(
-        measure=row.name,
-        value=found.value,
-        lower=around(found.lower, below, power)[0],
-        upper=min(1.0, around(found.upper, above, power)[1]),
-        confidence=confidence,
-        null_mean=mean_if_calibrated(forecasts, row, seed),
-        corrected=_unbiased(forecasts, row, found.value),
-        method="guaranteed",
-        n=forecasts.n,
-        draws=0,
-        seed=seed,
-    )
+    found, power = take(forecasts, measure), power_of(measure)
+    below, above = guaranteed_reach(forecasts, measure, (1 - confidence) / 2)
+    lower, upper = around(found.lower, below, power)[0], around(found.upper, above, power)[1]
+    return Bounds(lower, min(1.0, upper), "guaranteed")
 
 
 def power_of(measure: str) -> int:

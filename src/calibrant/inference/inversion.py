@@ -8,18 +8,14 @@ test of calibration: the lower end is 0 unless that test rejects. The bias is in
 value, so it cancels. The predictions themselves are a sample too: away from calibration the true error of
 their like varies, in proportion to its size, and the draws vary by that as well.
 
-Intervals of Cox's slope and intercept, by inverting their score tests.
-
-An estimate of the slope is skewed and at times infinite, so resampling it misses on one side. Its score, the
-derivative of the likelihood, is a sum over records: the interval holds the slopes at which that sum is
-no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests).
-
-The sum is skewed too, and where it is large by chance the squares that the records show are small: judged by
-these, true slopes fall below the interval three times as often as above. So the slope is judged by the
-variance that the model implies, times what the records show at the fit itself wherever that is more, and
-the side to which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile. The other
-side is allowed no less than without skewness. The intercept has no such bias; it is judged by the
-larger of the two variances. So is the O/E ratio, at which the expected events are multiplied by it.
+An estimate of Cox's slope is skewed and at times infinite, so resampling it misses on one side. Its score,
+the derivative of the likelihood, is a sum over records: the interval holds the slopes at which that sum is
+no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests). The sum is
+skewed too, and where it is large by chance the squares that the records show are small: judged by these,
+true slopes fall below the interval three times as often as above. So the slope is judged by the variance
+that the model implies, times what the records show at the fit itself wherever that is more, and the side to
+which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile; the other side no less
+than without skewness. The intercept and the O/E ratio are judged by the larger of the two variances.
 
 The c-statistic is a mean over pairs. Its variance is that of its influence function (DeLong et al. 1988), by
 clusters where there are some; away from the estimate it changes as Hanley and McNeil's variance does
@@ -294,10 +290,9 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
     """
     weights, powers = forecasts.weights, _Powers.of(forecasts)
     logit = logits(forecasts) - dot(weights, logits(forecasts))
-    rates_at = _Profile(forecasts, logit)
 
     def parts(slope: float) -> tuple[Array, Array, float]:
-        rates = rates_at(slope)
+        rates = _profile_rates(forecasts, logit, slope)
         spread = weights * rates * (1 - rates)
         total = float(spread.sum())
         away = logit - dot(spread, logit) / total if total > 0 else logit
@@ -395,30 +390,25 @@ def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
     return float(sums @ sums) / squares if squares > 0 else 1.0
 
 
-class _Profile:
-    """The rates with a given slope that fit the base rate, by Newton steps that stay in a bracket."""
+def _profile_rates(forecasts: Forecasts, logit: Array, slope: float) -> Array:
+    """Return the rates with this slope that fit the base rate, by Newton steps that stay in a bracket."""
+    from scipy.special import expit
 
-    def __init__(self, forecasts: Forecasts, logit: Array) -> None:
-        self._weights, self._base, self._logit = forecasts.weights, forecasts.base_rate, logit
-        with np.errstate(divide="ignore"):  # of outcomes 0 and 1, weights may let one kind vanish
-            self._start = float(np.log(self._base) - np.log1p(-self._base))
-
-    def __call__(self, slope: float) -> Array:
-        """Return one rate per level."""
-        from scipy.special import expit
-
-        scaled = slope * self._logit
-        low, high = -float(scaled.max()) - FARTHEST_LOGIT, -float(scaled.min()) + FARTHEST_LOGIT
-        shift = min(max(self._start, low), high)
-        for _ in range(NEWTON_STEPS):
-            rates = expit(scaled + shift)
-            surplus = self._base - dot(self._weights, rates)
-            low, high = (shift, high) if surplus > 0 else (low, shift)
-            spread = dot(self._weights, rates * (1 - rates))
-            step = surplus / spread if spread > 0 else np.inf
-            last, shift = shift, shift + step
-            if not low < shift < high:
-                shift = (low + high) / 2
-            if abs(shift - last) <= 1e-11 * (1 + abs(shift)):
-                break
-        return np.asarray(expit(scaled + shift))
+    weights, base = forecasts.weights, forecasts.base_rate
+    with np.errstate(divide="ignore"):  # of outcomes 0 and 1, weights may let one kind vanish
+        start = float(np.log(base) - np.log1p(-base))
+    scaled = slope * logit
+    low, high = -float(scaled.max()) - FARTHEST_LOGIT, -float(scaled.min()) + FARTHEST_LOGIT
+    shift = min(max(start, low), high)
+    for _ in range(NEWTON_STEPS):
+        rates = expit(scaled + shift)
+        surplus = base - dot(weights, rates)
+        low, high = (shift, high) if surplus > 0 else (low, shift)
+        spread = dot(weights, rates * (1 - rates))
+        step = surplus / spread if spread > 0 else np.inf
+        last, shift = shift, shift + step
+        if not low < shift < high:
+            shift = (low + high) / 2
+        if abs(shift - last) <= 1e-11 * (1 + abs(shift)):
+            break
+    return np.asarray(expit(scaled + shift))

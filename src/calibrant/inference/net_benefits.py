@@ -488,15 +488,13 @@ def net_benefits(
     >>> found.best()
     ['model', 'model']
     """
-    given = models_given(
+    y_true, predictions, sample_weight, clusters = models_given(
         y_true, predictions, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
     )
     check_confidence(confidence)
     asked, count, used = checked_thresholds(thresholds), checked_draws(draws), recorded_seed(seed)
-    named = named_models(given.predictions, names, 1)
-    paired = complete_rows(
-        given.y_true, named, given.sample_weight, missing, pos_label, given.clusters
-    ).in_order()
+    named = named_models(predictions, names, 1)
+    paired = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters).in_order()
     n, order, found = len(paired.outcomes), np.argsort(asked, kind="stable"), paired.cluster_summary()
     w = np.full(n, 1.0 / n) if paired.weights is None else paired.weights / paired.weights.sum()
     rows, grid = DecisionRows(paired.outcomes, w, paired.clusters), asked[order]

@@ -30,16 +30,6 @@ from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GivenModels:
-    """Outcomes, predictions, weights and clusters as they were given, or the columns of a frame."""
-
-    y_true: Any
-    predictions: tuple[Any, ...]
-    sample_weight: Any
-    clusters: Any
-
-
 def models_given(
     y_true: Any,
     predictions: tuple[Any, ...],
@@ -49,21 +39,14 @@ def models_given(
     outcome: str | None,
     prediction: Sequence[str] | str | None,
     weight: str | None,
-) -> GivenModels:
-    """Return what was given, with the names of columns replaced by the columns of the frame."""
+) -> tuple[Any, tuple[Any, ...], Any, Any]:
+    """Return outcomes, predictions, weights and clusters as given, or the columns of a frame."""
     if outcome is None and prediction is None and weight is None:
-        return GivenModels(y_true, predictions, sample_weight, clusters)
+        return y_true, predictions, sample_weight, clusters
     columns = [prediction] if isinstance(prediction, str) else prediction
-    given = resolve_inputs(
-        y_true,
-        predictions or None,
-        sample_weight,
-        outcome=outcome,
-        prediction=columns,
-        weight=weight,
-        clusters=clusters,
-    )
-    return GivenModels(given.y_true, (given.y_prob,), given.sample_weight, given.extra["clusters"])
+    names: dict[str, Any] = {"outcome": outcome, "prediction": columns, "weight": weight}
+    given = resolve_inputs(y_true, predictions or None, sample_weight, clusters=clusters, **names)
+    return given.y_true, (given.y_prob,), given.sample_weight, given.extra["clusters"]
 
 
 def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: int = 2) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -57,16 +58,17 @@ class Plan(Result):
         return least_records(self.distance, self.alpha, self.power)
 
     def __str__(self) -> str:
+        limit = f"no test can for every model with fewer than {self.least:,}"
         if self.distance is None:
             return (
                 f"{pluralize(self.n, 'record')} always decide between a distance from calibration below "
                 f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
-                f"at most, by {measure_in_words(self.measure)}"
+                f"at most, by {measure_in_words(self.measure)}; {limit}"
             )
         return (
             f"{pluralize(self.n, 'record')} detect a distance of {self.distance:.4f} from calibration "
             f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
-            f"by the {measure_in_words(self.measure)} (seed {self.seed})"
+            f"by the {measure_in_words(self.measure)} (seed {self.seed}); {limit}"
         )
 
 
@@ -89,43 +91,29 @@ def least_records(distance: float, alpha: float, power: float) -> int:
         below, at = binom.cdf(cut - 1, n, 0.5 + distance), binom.pmf(cut, n, 0.5 + distance)
         return float(binom.cdf(cut - 1, n, 0.5) + (alpha - below) / at * binom.pmf(cut, n, 0.5))
 
-    high = 1
-    while reached(high) < power:
+    return least_number(lambda n: reached(n) >= power)
+
+
+def least_number(
+    suffices: Callable[[int], bool], high: int = 1, precision: float = 0.0, most: float = math.inf
+) -> int:
+    """Return the least number that suffices, as all larger ones do, or one within `precision` above it.
+
+    >>> least_number(lambda n: n >= 37)
+    37
+    """
+    while not suffices(high):
         high *= 2
+        if high > most:
+            raise CalibrantError("the test", f"must reach the power by {most:,} records")
     low = high // 2
-    while high - low > 1:
+    while high - low > max(1, precision * high):
         middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) >= power else (middle, high)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
     return high
 
 
 Alternative = Callable[[Array], Array]
-
-
-def all_to_one_side(values: Array) -> Array:
-    """Every true probability lies to the same side of its prediction: the side with more space."""
-    return np.full(len(values), 1.0 if values.mean() < 0.5 else -1.0)
-
-
-def overconfident(values: Array) -> Array:
-    """True probabilities lie nearer to the middle than predicted."""
-    return np.asarray(1 - 2 * values)
-
-
-def underconfident(values: Array) -> Array:
-    """True probabilities lie further from the middle than predicted."""
-    return np.asarray(2 * values - 1)
-
-
-def local(values: Array) -> Array:
-    """Only predictions within 0.1 of the median are wrong: a bump."""
-    away = np.abs(values - np.median(values))
-    return np.asarray(np.maximum(0.0, 1 - away / 0.1))
-
-
-def alternating(values: Array) -> Array:
-    """Neighbours err in opposite ways, with random signs: hard to see, because errors nearly cancel."""
-    return random_signs(values, len(values))
 
 
 def random_signs(values: Array, blocks: int) -> Array:
@@ -135,11 +123,11 @@ def random_signs(values: Array, blocks: int) -> Array:
 
 
 ALTERNATIVES: dict[str, Alternative] = {
-    "shift": all_to_one_side,
-    "overconfident": overconfident,
-    "underconfident": underconfident,
-    "local": local,
-    "alternating": alternating,
+    "shift": lambda v: np.full(len(v), 1.0 if v.mean() < 0.5 else -1.0),  # all to the side with more space
+    "overconfident": lambda v: 1 - 2 * v,  # true probabilities lie nearer to the middle than predicted
+    "underconfident": lambda v: 2 * v - 1,
+    "local": lambda v: np.maximum(0.0, 1 - np.abs(v - np.median(v)) / 0.1),  # a bump around the median
+    "alternating": lambda v: random_signs(v, len(v)),  # neighbours err in opposite ways, which nearly cancels
 }
 
 
@@ -357,29 +345,17 @@ def required_samples(
     if (distance is None) == (accept is None and reject is None) or (accept is None) != (reject is None):
         rule = "needs either a distance, or both accept and reject"
         raise InvalidInputError("required_samples", rule)
-    if distance is None:
-        return _for_tolerance(accept, reject, confidence, measure)  # type: ignore[arg-type]
+    if accept is not None and reject is not None:
+        used = measure or "lower-distance"
+        n = records_for_verdict(accept, reject, confidence, used)
+        if n > MOST:
+            got = f"got {pluralize(n, 'record')} for {accept} and {reject}"
+            raise CalibrantError("accept and reject", "must be further apart", got)
+        return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
+    assert distance is not None
     study = PowerStudy(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
     truth = study.at_distance(distance)
-    high = 16
-    while study.power(high, truth) < power:
-        high *= 2
-        if high > MOST:
-            raise CalibrantError("the test", f"must reach the power by {MOST:,} records")
-    low = high // 2
-    while high - low > max(1, PRECISION * high):
-        middle = (low + high) // 2
-        low, high = (low, middle) if study.power(middle, truth) >= power else (middle, high)
-    return study.plan(high, truth)
-
-
-def _for_tolerance(accept: float, reject: float, confidence: float, measure: str | None) -> Plan:
-    used = measure or "lower-distance"
-    n = records_for_verdict(accept, reject, confidence, used)
-    if n > MOST:
-        got = f"got {pluralize(n, 'record')} for {accept} and {reject}"
-        raise CalibrantError("accept and reject", "must be further apart", got)
-    return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
+    return study.plan(least_number(lambda n: study.power(n, truth) >= power, 16, PRECISION, MOST), truth)
 
 
 @shares_parameters(_TEST_AND_ERROR)

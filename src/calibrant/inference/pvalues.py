@@ -1,4 +1,7 @@
-"""P-values: from draws, decided in spite of simulation error, and adjusted for how many tests there are."""
+"""P-values: from draws, decided despite simulation error, and corrected for multiple testing.
+
+Holm, Bonferroni, and the step-down maximum of Westfall and Young.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
 from calibrant.inference.intervals import check_confidence, confidence_interval, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, hanley_mcneil
-from calibrant.inference.planning import checked_predictions
+from calibrant.inference.planning import checked_predictions, least_number
 from calibrant.inputs import number, open_share
 from calibrant.metrics.calling import accepts_clusters, shares_parameters
 from calibrant.metrics.cox import LARGEST_LOGIT
@@ -238,7 +238,7 @@ def validation_sample_size(
     records = {
         "o/e": math.ceil((1 - rate) / (rate * (math.asinh(ratio_width / 2) / reach) ** 2)),
         "slope": math.ceil(variance / (slope_width / 2 / reach) ** 2),
-        "c-statistic": _records_for(draft, c_width),
+        "c-statistic": least_number(lambda n: draft.widths_at(n)["c-statistic"] <= c_width, 2),
     }
     n = max(records.values())
     return replace(draft, n=n, events=math.ceil(n * rate), records=records)
@@ -295,14 +295,3 @@ def _normal_logits(base_rate: float, c: float | None) -> Array:
         most = wanted + surplus(MAX_SPREAD)
         raise InvalidInputError("c", f"must lie between 0.5 and {most:.3g}", f"got {wanted:g}")
     return logits(root(surplus, 1e-6, MAX_SPREAD, 1e-6))
-
-
-def _records_for(plan: ValidationPlan, width: float) -> int:
-    """Return the least number of records whose interval of the c-statistic is at most this wide."""
-    low, high = 1, 2
-    while plan.widths_at(high)["c-statistic"] > width:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if plan.widths_at(middle)["c-statistic"] <= width else (middle, high)
-    return high
