@@ -175,17 +175,14 @@ def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
     >>> reject_name("by", "a,b", ["a", "b", "ab"]).hint
     'these are 2 names; give one at a time, and repeat the option where it takes several'
     """
-    hint = _meant(str(name), [str(one) for one in known])
-    return UnknownNameError(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint)
-
-
-def _meant(name: str, known: list[str]) -> str:
     import difflib
 
-    parts = [part.strip() for part in name.split(",")]
-    if len(parts) > 1 and all(part in known for part in parts):
+    typed, names = str(name), [str(one) for one in known]
+    parts = [part.strip() for part in typed.split(",")]
+    begun = [one for one in names if typed and one.startswith((f"{typed}-", f"{typed}_"))]
+    close = begun or difflib.get_close_matches(typed, names, n=1)
+    hint = f"did you mean {close[0]!r}" if close else ""
+    if len(parts) > 1 and all(part in names for part in parts):
         one = "give one at a time, and repeat the option where it takes several"
-        return f"these are {len(parts)} names; {one}"
-    begun = [one for one in known if name and one.startswith((f"{name}-", f"{name}_"))]
-    close = begun or difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}" if close else ""
+        hint = f"these are {len(parts)} names; {one}"
+    return UnknownNameError(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint)

@@ -387,6 +387,19 @@ def test_control_characters_of_names_are_shown_not_obeyed(tmp_path):
     assert not {"\x1b", "\u202e"} & set(done.stdout)
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_control_characters_of_names_are_escaped_in_files_of_results(tmp_path, form):
+    path, one, two = tmp_path / "x.csv", "p\x1b[31m\x9b", "q\u202e"
+    lines = [f"{int(k % 7 < 3)},{(k % 10) / 10},{(k % 9) / 9:.3f}" for k in range(60)]
+    path.write_text("\n".join([f"y,{one},{two}", *lines, ""]))
+    words = ("-y", "y", "-p", one, "-p", two, "--draws", 19, "--format", form, "-o", tmp_path / "out")
+    done = run("compare", path, *words)
+    assert done.returncode in (0, 3), done.stderr
+    text = (tmp_path / "out").read_text()
+    assert "u001b" in text
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+
+
 def test_a_full_disk_behind_stdout_is_exit_code_2(folder):
     with open("/dev/full", "w") as full:
         code = [sys.executable, "-m", "calibrant", "measures"]

@@ -92,7 +92,14 @@ def audit(
         subject = f"sketch {rows.shown_name(file)}"
     else:
         opt.require_columns(columns["outcome"], columns["prediction"])
-        _refuse_nobody(covariates, groups, search)
+        if not covariates and not groups:
+            raise click.UsageError("give --covariates or --groups, or both")
+        if search and not covariates:
+            raise click.UsageError("--search needs --covariates")
+        if not covariates:
+            opt.refuse_typed("applies to --covariates alone", "subpopulations")
+        if not groups:
+            opt.refuse_typed("applies to --groups alone", "depth", "limit")
         sketch = rows.sketch_if_needed(file, **columns, by=groups, of_rows=asked)
         subject = f"{columns['prediction']} in {rows.shown_name(file)}"
     confirmed = None
@@ -131,18 +138,6 @@ def audit(
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
     else:
         _show(audited, confirmed, top)
-
-
-def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
-    """Refuse an audit without groups, and options of columns that were not named."""
-    if not covariates and not groups:
-        raise click.UsageError("give --covariates or --groups, or both")
-    if search and not covariates:
-        raise click.UsageError("--search needs --covariates")
-    if not covariates:
-        opt.refuse_typed("applies to --covariates alone", "subpopulations")
-    if not groups:
-        opt.refuse_typed("applies to --groups alone", "depth", "limit")
 
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:

@@ -175,8 +175,8 @@ def _into(path: str | None) -> Iterator[None]:
         return
     printed, stdout = Printout(path), sys.stdout
     token = printout.set(printed)
-    sys.stdout = io.TextIOWrapper(
-        printed.buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
+    sys.stdout = PrintableStream(
+        printed.buffer, "utf-8", "backslashreplace", newline="\n", write_through=True
     )
     try:
         yield

@@ -70,7 +70,11 @@ def plan(
     if file is None:
         opt.refuse_typed("needs FILE", "missing")
     if tolerance:
-        _refuse_what_tolerance_ignores(file)
+        rule = "does not apply to --accept and --reject, which hold for any predictions"
+        if file is not None:
+            raise InvalidInputError("FILE", rule, hint="leave it out")
+        opt.refuse_typed(rule, "base_rate", "c_statistic", "ratio_width", "slope_width", "c_width")
+        opt.refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")
     elif file is None and not expected:
         opt.refuse_typed("needs FILE, --base-rate and --c-statistic, or --accept and --reject", "confidence")
         opt.refuse_typed(
@@ -123,12 +127,3 @@ def plan(
         print_result(str(planned))
     if dropped:
         print_result(f"{pluralize(dropped, 'row')} without a prediction dropped")
-
-
-def _refuse_what_tolerance_ignores(file: FileNames | None) -> None:
-    """Refuse what a bound for all predictions and all ways to be wrong has no use for."""
-    rule = "does not apply to --accept and --reject, which hold for any predictions"
-    if file is not None:
-        raise InvalidInputError("FILE", rule, hint="leave it out")
-    opt.refuse_typed(rule, "base_rate", "c_statistic", "ratio_width", "slope_width", "c_width")
-    opt.refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")

@@ -21,7 +21,7 @@ from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sk
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.files import atomic_write
 from calibrant.formatting import format_value, pluralize
-from calibrant.groups.rules import Rule, rules_from_json
+from calibrant.groups.rules import rules_from_json
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
@@ -104,7 +104,10 @@ def recalibrate(
     covariates = covariates or []
     if rules is not None:
         opt.refuse_typed("does not apply to --rules, which name the groups already", "groups")
-        options["groups"] = _rules(rules)
+        options["groups"] = rules_from_json(read_text(rules), f"--rules {rules}")
+        if not options["groups"]:
+            hint = "the audit found no group off beyond chance"
+            raise InvalidInputError(f"--rules {rules}", "must have a rule", "got none", hint)
         named = [condition.column for rule in options["groups"] for condition in rule.conditions]
         covariates = list(dict.fromkeys([*covariates, *named]))
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
@@ -145,15 +148,6 @@ def recalibrate(
         words = "written all the same" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
         sys.exit(0 if force else HARMS)
-
-
-def _rules(path: str) -> tuple[Rule, ...]:
-    """Read the groups to repair; an empty file says that there is nothing to do."""
-    result = rules_from_json(read_text(path), f"--rules {path}")
-    if not result:
-        hint = "the audit found no group off beyond chance"
-        raise InvalidInputError(f"--rules {path}", "must have a rule", "got none", hint)
-    return result
 
 
 def _show_sql(file: FileNames, prediction: str, dialect: str, output: str | None, json_: bool) -> None:

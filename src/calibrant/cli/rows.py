@@ -41,32 +41,30 @@ class FileRows(NamedTuple):
 
 
 def read_rows(
-    file: FileNames, *, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    groups: Sequence[str] | None = None, point: str | None = None,
-) -> FileRows:  # fmt: skip
+    file: FileNames, *, groups: Sequence[str] | None = None, point: str | None = None, **columns: Any
+) -> FileRows:
     """Read the columns named, check them once, and put them in order once if there are groups to cut."""
     clusters = chosen_clusters()
     labels = [*(groups or ()), *(name for name in (point, clusters) if name)]
-    _, checked, read = _read_and_check(file, outcome, prediction, weight, missing, labels)
+    _, checked, read = _read_and_check(file, labels, **columns)
     forecasts = Forecasts.of_records(Records.of(checked)) if groups else Forecasts.of_checked(checked)
     if clusters:
-        forecasts = forecasts.with_clusters({clusters: read[clusters]}, missing)
+        forecasts = forecasts.with_clusters({clusters: read[clusters]}, columns["missing"])
     cut = {name: read[name] for name in groups} if groups else None
     return FileRows(forecasts, cut, read[point] if point else None)
 
 
 def read_checked(
-    file: FileNames, *, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    labels: Sequence[str], kind: OutcomeKind = "shares",
-) -> tuple[Any, Any, Any, dict[str, Any]]:  # fmt: skip
+    file: FileNames, *, labels: Sequence[str], kind: OutcomeKind = "shares", **columns: Any
+) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Return outcomes, predictions, weights (or None) and columns of labels, checked by their names."""
-    (y, p, w), _, read = _read_and_check(file, outcome, prediction, weight, missing, labels, kind)
-    return y, p, w, read
+    given, _, read = _read_and_check(file, labels, kind, **columns)
+    return *given, read
 
 
 def _read_and_check(
-    file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    labels: Sequence[str], kind: OutcomeKind = "shares",
+    file: FileNames, labels: Sequence[str], kind: OutcomeKind = "shares", *, outcome: str, prediction: str,
+    weight: str | None, missing: Missing,
 ) -> tuple[tuple[Any, Any, Any], ValidRows, dict[str, Any]]:  # fmt: skip
     names = InputNames.of_columns(outcome, prediction, weight)
     wanted = [outcome, prediction, *([weight] if weight else [])]
@@ -255,13 +253,12 @@ def refuse_columns() -> None:
 
 
 def sketch_if_needed(
-    file: FileNames, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    by: list[str] | None = None, of_rows: str | None = None, beside_rows: bool = False,
-) -> Sketch | None:  # fmt: skip
+    file: FileNames, *, of_rows: str | None = None, beside_rows: bool = False, **options: Any
+) -> Sketch | None:
     """Return the sketch that a file is, or that it needs because it is too large; None if neither.
 
-    Names of columns are refused with a sketch, unless another file of rows is given too. `of_rows` is an
-    option that was given and needs single rows.
+    `options` are the columns, and those of the groups. Names of columns are refused with a sketch, unless
+    another file of rows is given too. `of_rows` is an option that was given and needs single rows.
     """
     of_rows = of_rows or ("--clusters" if chosen_clusters() is not None else None)
     stored = stored_sketch(file)
@@ -270,7 +267,7 @@ def sketch_if_needed(
             refuse_columns()
         _refuse_option_of_rows(of_rows)
         return stored
-    outcome, prediction = require_columns(outcome, prediction)
+    outcome, _ = require_columns(options["outcome"], options["prediction"])
     if isinstance(outcome, CensoredColumn):
         refuse_many(file, 4)  # resampling the censoring takes about 500 bytes per row
         return None
@@ -282,10 +279,7 @@ def sketch_if_needed(
         f"{name} has more than {MAX_EXACT_ROWS:,} rows: measured from a sketch, each value with proven bounds"
     )
     with progress_bar(name) as progress:
-        return Sketch.from_file(
-            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, by=by,
-            progress=progress,
-        )  # fmt: skip
+        return Sketch.from_file(file, progress=progress, **options)
 
 
 def _refuse_option_of_rows(option: str | None) -> None:

@@ -76,7 +76,13 @@ def stream(
         calibrator = _opened(state, by, delay, guard)
         parts = ordered.counted_parts(state, "OnlineCalibrator")
         parts = ordered.register_batch(parts, rows, same, state)
-        run = _played(calibrator, rows, by, batch_by)
+        segments = rows.columns[by] if by else None
+        batches = rows.columns[batch_by] if batch_by else None
+        batch_ends(batches, len(rows), f"column {batch_by!r}")  # refuses it by the name that the user knows
+        if np.isnan(rows.outcome).any():
+            run = _stepped(calibrator, rows, segments, batches)
+        else:
+            run = calibrator.run(rows.outcome, rows.prediction, by=segments, batches=batches)
         if out:
             named = {*rows.columns, outcome, prediction}
             copied = [*(name for name in keep or () if name not in named), *rows.columns]
@@ -106,16 +112,6 @@ def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -
             rule = f"must be that of the state, {kept!r}"
             raise InvalidInputError(option, rule, f"got {given!r}")
     return calibrator
-
-
-def _played(calibrator: OnlineCalibrator, rows: OrderedRows, by: str | None, batch_by: str | None) -> Run:
-    """Run compiled where every outcome is known, and step by step where some are to be forgotten."""
-    segments = rows.columns[by] if by else None
-    batches = rows.columns[batch_by] if batch_by else None
-    batch_ends(batches, len(rows), f"column {batch_by!r}")  # which refuses it by the name that the user knows
-    if not np.isnan(rows.outcome).any():
-        return calibrator.run(rows.outcome, rows.prediction, by=segments, batches=batches)
-    return _stepped(calibrator, rows, segments, batches)
 
 
 def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, batches: Any) -> Run:
