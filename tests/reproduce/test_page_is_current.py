@@ -43,13 +43,21 @@ def test_tables_of_long_parts(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("measure", ["ECE", "distance", "CDL"])
+@pytest.mark.parametrize("measure", list(survey_rates.RATES))
 def test_some_rates(measure):
     lines = rows_on_page(survey_rates)
     for name in survey_rates.NAMES:
         errors = [f"{survey_rates.error(measure, name, t)[0]:,.1f}" for t in (10**3, 10**4)]
         start = f"| {measure}: {survey_rates.WORDS[name]} | {errors[0]} | {errors[1]} |"
         assert any(line.startswith(start) for line in lines), start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", list(survey_rates.RATES))
+def test_rates_against_the_published_adversaries(measure):
+    errors = [f"{survey_rates.stopped(measure, rounds):,.1f}" for rounds in (10**3, 10**4)]
+    start = f"| {measure} | {errors[0]} | {errors[1]} |"
+    assert any(line.startswith(start) for line in rows_on_page(survey_rates)), start
 
 
 @pytest.mark.slow
