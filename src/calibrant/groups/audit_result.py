@@ -116,8 +116,7 @@ class Group:
         return at_floor(self.pvalue, self.draws)
 
     def means(self) -> str:
-        first, second = self.written_means()
-        return f"{first} predicted, {second} observed"
+        return "{} predicted, {} observed".format(*self.written_means())
 
     @property
     def who(self) -> str:
@@ -515,7 +514,6 @@ class Audit:
 
     @property
     def looked_at(self) -> str:
-        """How many were tested, in words."""
         return f"{pluralize(self.tested - 1, 'group')} and everyone"
 
     def sheet(self, top: int = 50) -> Table:

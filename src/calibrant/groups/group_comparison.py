@@ -147,9 +147,12 @@ class GroupComparison(Result):
         return f"GroupComparison({len(self.groups):,} groups of {self.column!r}, {found})"
 
     def __str__(self) -> str:
-        return " ".join(
-            [self.sentence(), *map(self._pair, self.real[:MAX_PAIRS_DESCRIBED]), *self._drift(), self._how()]
-        )
+        pairs = []
+        for pair in self.real[:MAX_PAIRS_DESCRIBED]:
+            high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
+            p = f"Holm-adjusted {pvalue_phrase(pair.adjusted)}"
+            pairs.append(f"At equal predictions, the outcome is more likely in {high} than in {low} ({p}).")
+        return " ".join([self.sentence(), *pairs, *self._drift(), self._how()])
 
     def sentence(self) -> str:
         """Say whether the groups differ by more than chance, and which are farthest apart."""
@@ -163,7 +166,10 @@ class GroupComparison(Result):
         of_column = "" if self.column == UNNAMED else f" of {self.column}"
         which, p = f"{len(self.groups):,} groups{of_column}", self._written(self.pvalue)
         if not self.comparable:
-            return f"The {which} cannot be compared: {self._why_not()}. {ends}."
+            same = {group.happened for group in self.groups} in ({0.0}, {1.0})
+            why = "every outcome is the same" if same else "their predictions overlap too little"
+            why = "every prediction is exactly 0 or 1" if self.certain == self.n else why
+            return f"The {which} cannot be compared: {why}. {ends}."
         if self.undecided:
             return f"Undecided whether the {which} differ ({p}). Farthest apart: {ends}."
         if self.pvalue <= 1 - self.confidence + 1e-12:
@@ -173,13 +179,6 @@ class GroupComparison(Result):
             f"{alone} {which} do not differ by more than chance ({p}). Farthest apart: {ends}."
             f"{self._power_note()}"
         )
-
-    def _why_not(self) -> str:
-        if self.certain == self.n:
-            return "every prediction is exactly 0 or 1"
-        if {group.happened for group in self.groups} in ({0.0}, {1.0}):
-            return "every outcome is the same"
-        return "their predictions overlap too little"
 
     def _power_note(self) -> str:
         """Say by how much two groups could still differ, as the interval of some pair allows."""
@@ -194,13 +193,6 @@ class GroupComparison(Result):
 
     def _written(self, pvalue: float) -> str:
         return pvalue_phrase(pvalue, self.draws if self._simulated else 0)
-
-    def _pair(self, pair: GroupDifference) -> str:
-        high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
-        return (
-            f"At equal predictions, the outcome is more likely in {high} than in {low} "
-            f"(Holm-adjusted {pvalue_phrase(pair.adjusted)})."
-        )
 
     def _drift(self) -> list[str]:
         trend = self.trend
@@ -231,16 +223,12 @@ class GroupComparison(Result):
         else:
             drawn = pluralize(self.draws, "permutation" if self.method == "permutation" else "draw")
             how = ", approximate" + (f", {drawn}, seed {self.seed}" if self._simulated else "")
-        about = f" {self.clusters}" if self.clusters else ""
-        return f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}{how}.{self._certainty()}{about}"
-
-    def _certainty(self) -> str:
-        """Say how many predictions left no doubt, and how many of them were wrong."""
-        if not self.certain:
-            return ""
-        wrong = pluralize(self.wrong, "of them was", "of them were") if self.wrong else "none of them was"
-        are = pluralize(self.certain, "prediction is", "predictions are")
-        return f" {are} exactly 0 or 1; {wrong} wrong."
+        said = [f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}{how}."]
+        if self.certain:
+            wrong = pluralize(self.wrong, "of them was", "of them were") if self.wrong else "none of them was"
+            are = pluralize(self.certain, "prediction is", "predictions are")
+            said.append(f"{are} exactly 0 or 1; {wrong} wrong.")
+        return " ".join(filter(None, [*said, self.clusters]))
 
     def rows(self) -> tuple[GroupLevel, ...]:
         """Return what `to_frame` has one row for: the groups."""

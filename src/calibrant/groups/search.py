@@ -114,11 +114,9 @@ class BeamNode:
     mark: float
 
     def rule(self, columns: Sequence[Column]) -> Rule:
-        """Say in words who is meant."""
         return conjunction(between(columns[j], *self.intervals[j]) for j in sorted(self.intervals))
 
     def members_among(self, columns: Sequence[Column], n: int) -> Index:
-        """Return who of other rows is meant."""
         inside = np.ones(n, dtype=bool)
         for j, (low, high) in self.intervals.items():
             inside &= (columns[j].codes >= low) & (columns[j].codes < high)

@@ -509,7 +509,7 @@ def _conditional_estimate(logs: Array, counts: Codes, events: int) -> float:
 
 
 def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import expit, stdtr, stdtrit
 
     if scores.cluster is not None:
         free = max(len(scores.cluster_sums) - 1.0, 1.0)
@@ -519,17 +519,15 @@ def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     place = np.array([1.0, 0.0])
     z = scores.trend_statistic(place)
     shift = log_odds_slope(scores, place)
-    deviation = abs(shift / z) if z != 0 else np.sqrt(scores.covariance[0, 0]) / _information(scores)
+    if z != 0:
+        deviation = abs(shift / z)
+    else:
+        share = (scores.counts / scores.counts.sum(axis=1, keepdims=True))[scores.stratum, 0]
+        rate = expit(scores.logits)
+        information = float((scores.mass * rate * (1 - rate)) @ ((scores.group == 0) - share) ** 2)
+        deviation = np.sqrt(scores.covariance[0, 0]) / information
     half = deviation * float(stdtrit(free, (1 + confidence) / 2))
     return PairDifference(shift, shift - half, shift + half, min(1.0, 2 * float(stdtr(free, -abs(z)))))
-
-
-def _information(scores: StratifiedScores) -> float:
-    from scipy.special import expit
-
-    share = (scores.counts / scores.counts.sum(axis=1, keepdims=True))[scores.stratum, 0]
-    rate = expit(scores.logits)
-    return float((scores.mass * rate * (1 - rate)) @ ((scores.group == 0) - share) ** 2)
 
 
 def log_odds_slope(scores: StratifiedScores, place: Array) -> float:

@@ -78,7 +78,10 @@ class Truthfulness(Result):
             )
         share = f", {self.gap / self.honest:.0%}" if self.honest > 0 else ""
         least = "" if self.proof == "reports" else "at least "
-        lie = _policy_text(self.policy) if self.policy is not None else _listed(self.report)
+        lie = _listed(self.report)
+        if self.policy is not None:
+            made = ((f"after {seen}" if seen else "first", value) for seen, value in self.policy.items())
+            lie = ", ".join(f"{value:.4g} {when}" for when, value in made)
         return (
             f"{self.measure}: a forecaster who knows the truth {_listed(self.truth)}{seen} gains "
             f"{least}{self.gap:.6f}{share} by reporting {lie}. Expected value {self.honest:.6f} when honest, "
@@ -210,10 +213,6 @@ def _listed(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:.4g}" for value in values)
 
 
-def _policy_text(policy: Mapping[str, float]) -> str:
-    return ", ".join(f"{value:.4g} {f'after {seen}' if seen else 'first'}" for seen, value in policy.items())
-
-
 STEP = 0.05
 MOST = 3  # rounds
 
@@ -336,7 +335,9 @@ def class_truthfulness(
         raise InvalidInputError("truth", rule, f"got shape {table.shape}")
     if score not in ("total", "top"):
         raise reject_name("score", score, ["total", "top"])
-    points = _simplex(table.shape[1], whole_number("steps", steps, 1, 100))
+    classes, whole = table.shape[1], whole_number("steps", steps, 1, 100)
+    counts = (some for some in itertools.product(range(whole + 1), repeat=classes - 1) if sum(some) <= whole)
+    points = [(*(k / whole for k in some), 1 - sum(some) / whole) for some in counts]
     if len(points) ** len(table) > MAX_REPORTS:
         got, hint = f"got {len(points) ** len(table):,} reports", "take fewer rounds, classes or steps"
         raise InvalidInputError("truth", f"must allow at most {MAX_REPORTS:,} reports", got, hint)
@@ -347,12 +348,6 @@ def class_truthfulness(
     place = place if values[place] < values[0] - TIE else 0
     gap = values[0] - values[place]
     return ClassTruthfulness(measure, score, table, values[0], values[place], reports[place], gap, len(lies))
-
-
-def _simplex(classes: int, steps: int) -> list[tuple[float, ...]]:
-    """Return the points of a grid on the simplex."""
-    counts = itertools.product(range(steps + 1), repeat=classes - 1)
-    return [(*(k / steps for k in some), 1 - sum(some) / steps) for some in counts if sum(some) <= steps]
 
 
 def _expected(measure: str, score: ClassScore, truth: Array, report: Array) -> float:
