@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
+from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.io.sources import place_of
 from calibrant.results import Array
 
 PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
@@ -35,22 +36,11 @@ def append_column(
     mapped: Callable[[Array], Array],
     progress: Callable[[float], object] | None = None,
 ) -> None:
-    """Write all rows of Parquet files to `part`, with `mapped` of the prediction as the last column.
+    """Write all rows of Parquet files to `part`, with `mapped` of the column `prediction` as the last one.
 
-    Parameters
-    ----------
-    files, names
-        The files as the user named them, and names of them that pyarrow can open.
-    part
-        The file to write.
-    prediction, into
-        The column to read and the column to add.
-    numbers
-        Turns an Arrow column of the prediction into floats, NaN for missing.
-    mapped
-        Turns predictions, in the order of the rows, into new ones, NaN for none.
-    progress
-        Called with the share of rows that were written.
+    `names` are names of the files that pyarrow can open. `numbers` turns an Arrow column into floats and
+    `mapped` predictions, in the order of the rows, into new ones, with NaN for none. `progress` is called
+    with the share of rows that were written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -58,12 +48,12 @@ def append_column(
     with ExitStack() as stack:
         readers = [stack.enter_context(_opened(*pair)) for pair in zip(files, names, strict=True)]
         first = readers[0]
-        _check_names(files[0], first.schema_arrow.names, prediction, into)
+        place = place_of(files[0], first.schema_arrow.names, prediction)
+        refuse_taken_name(first.schema_arrow.names, into)
         for file, reader in zip(files, readers, strict=True):
             if not reader.schema_arrow.equals(first.schema_arrow):
                 rule = f"must have the columns of {str(files[0])!r}, in the same order"
                 raise UnreadableFileError(f"file {str(file)!r}", rule, "got other columns")
-        place = first.schema_arrow.names.index(prediction)
         schema, keys = _extended_schema(first, into)
         total, written = max(1, sum(reader.metadata.num_rows for reader in readers)), 0
         options = _writer_options(first, prediction, into)
@@ -106,15 +96,6 @@ def _read_errors(file: Path) -> Iterator[None]:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         subject = f"file {str(file)!r}"
         raise UnreadableFileError(subject, "must be readable as parquet", reason) from None
-
-
-def _check_names(file: Path, names: Sequence[str], prediction: str, into: str) -> None:
-    if prediction not in names:
-        raise reject_name(f"column of {file}", prediction, list(names))
-    if names.count(prediction) > 1:
-        got = f"got {names.count(prediction)} columns called {prediction!r}"
-        raise UnreadableFileError(f"file {str(file)!r}", "must name this column once", got)
-    refuse_taken_name(names, into)
 
 
 def refuse_taken_name(names: Sequence[str], into: str) -> None:
@@ -223,10 +204,8 @@ def _pieces(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any])
         _refuse_out_of_range(file, name, reader)
         for groups, row_bytes in _joined_groups(reader):
             with _read_errors(file):
-                if (
-                    len(groups) > 1
-                    or reader.metadata.row_group(groups[0]).num_rows * row_bytes <= PIECE_BYTES
-                ):
+                alone = reader.metadata.row_group(groups[0]).num_rows * row_bytes
+                if len(groups) > 1 or alone <= PIECE_BYTES:
                     yield reader.read_row_groups(groups, use_threads=False)  # this is a thread already
                     continue
                 size = max(1, PIECE_BYTES // row_bytes)
@@ -238,9 +217,10 @@ def _joined_groups(reader: Any) -> Iterator[tuple[list[int], int]]:
     """Yield the row groups to read at once, and the most bytes that one of their rows takes decoded."""
     together: list[int] = []
     rows = widest = 0
+    decoded = sum(map(_width, reader.schema_arrow.types))
     for number in range(reader.metadata.num_row_groups):
         group = reader.metadata.row_group(number)
-        row_bytes = _row_bytes(reader.schema_arrow) + group.total_byte_size // max(1, group.num_rows)
+        row_bytes = decoded + group.total_byte_size // max(1, group.num_rows)
         joined, wider = rows + group.num_rows, max(widest, row_bytes)
         if together and (joined > JOINED_ROWS or joined * wider > PIECE_BYTES):
             yield together, widest
@@ -250,15 +230,12 @@ def _joined_groups(reader: Any) -> Iterator[tuple[list[int], int]]:
         yield together, widest
 
 
-def _row_bytes(schema: Any) -> int:
-    """Estimate the size of a decoded row."""
-    size = 0
-    for kind in schema.types:
-        try:
-            size += 1 + kind.bit_width // 8
-        except ValueError:
-            size += TEXT_BYTES
-    return size
+def _width(kind: Any) -> int:
+    """Estimate the size of a decoded value."""
+    try:
+        return int(1 + kind.bit_width // 8)
+    except ValueError:
+        return TEXT_BYTES
 
 
 def _refuse_out_of_range(file: Path, name: str, reader: Any) -> None:

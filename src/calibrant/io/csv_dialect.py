@@ -28,7 +28,8 @@ MARKS = {  # how files in other encodings begin
 def head_of(path: Path) -> bytes:
     """Return the first lines of a file, unpacked."""
     try:
-        with _opened(path) if not _is_zstandard(path) else io.BytesIO(_start_of_zstandard(path)) as stream:
+        packed = path.suffix.lower() == ".zst"
+        with io.BytesIO(_start_of_zstandard(path)) if packed else _opened(path) as stream:
             head = stream.readline(HEADER_BYTES)
             while not head.strip(b"\r\n") or head.count(b'"') % 2:
                 line = stream.readline(HEADER_BYTES)
@@ -46,10 +47,6 @@ def head_of(path: Path) -> bytes:
 def _opened(path: Path) -> IO[bytes]:
     packed = path.suffix.lower() == ".gz"
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
-
-
-def _is_zstandard(path: Path) -> bool:
-    return path.suffix.lower() == ".zst"
 
 
 def _start_of_zstandard(path: Path) -> bytes:
@@ -107,7 +104,7 @@ def not_utf8(name: str, encoding: str, found: str = "") -> UnreadableFileError:
 
 def stray_byte(path: Path) -> tuple[int, int] | None:
     """Return the line and the value of the first byte that is not UTF-8; None where Python cannot look."""
-    if _is_zstandard(path):
+    if path.suffix.lower() == ".zst":
         return None
     with _opened(path) as stream:
         for number, line in enumerate(stream, start=1):

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name
+from calibrant.formatting import pluralize
 from calibrant.io.csv_dialect import LATIN, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
 from calibrant.io.session import file_format, identifier, literal
 
@@ -174,7 +176,6 @@ def without_nan(number: str) -> str:
 class Source:
     """Files that are scanned together, because their columns are named and typed alike."""
 
-    files: tuple[Path, ...]
     scan: str  # an SQL table function
     columns: Mapping[str, SourceColumn]
 
@@ -191,25 +192,23 @@ def sources(
     if len(kinds) > 1:
         rule, got = "must be of one kind", f"got {' and '.join(sorted(kinds))}"
         raise UnreadableFileError("files", rule, got)
-    columns = list(dict.fromkeys(wanted))
+    columns, pairs = list(dict.fromkeys(wanted)), list(zip(files, names, strict=True))
+    if kinds == {"json"}:
+        return [_json(connection, pairs, columns)]
+    parts = []
     if kinds == {"csv"}:
-        return _csv(files, names, columns, parallel)
-    return (_parquet if kinds == {"parquet"} else _json)(connection, files, names, columns)
-
-
-def _csv(files: Sequence[Path], names: Sequence[str], wanted: Sequence[str], parallel: bool) -> list[Source]:
-    collected = []
-    pairs = [(read_dialect(file, wanted), file, name) for file, name in zip(files, names, strict=True)]
-    for dialect, alike in groupby(pairs, key=lambda pair: pair[0]):
-        part = list(alike)
-        columns = {
-            name: SourceColumn(name, f"c{place_of(part[0][1], dialect.names, name)}", "TEXT")
-            for name in wanted
-        }
-        collected.append(
-            Source(tuple(f for _, f, _ in part), csv_scan(dialect, [n for *_, n in part], parallel), columns)
-        )
-    return collected
+        headers = [(read_dialect(file, columns), file, name) for file, name in pairs]
+        for dialect, alike in groupby(headers, key=itemgetter(0)):
+            part = list(alike)
+            places = {name: place_of(part[0][1], dialect.names, name) for name in columns}
+            found = {name: SourceColumn(name, f"c{place}", "TEXT") for name, place in places.items()}
+            parts.append(Source(csv_scan(dialect, [name for *_, name in part], parallel), found))
+        return parts
+    typed = [(_parquet_columns(connection, name, file, columns), name) for file, name in pairs]
+    for described, same in groupby(typed, key=itemgetter(0)):
+        scan = f"read_parquet({_list([name for _, name in same])}, hive_partitioning = false)"
+        parts.append(Source(scan, {column.name: column for column in described}))
+    return parts
 
 
 def csv_scan(dialect: CsvDialect, names: Sequence[str], parallel: bool = True, extra: str = "") -> str:
@@ -248,18 +247,6 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _parquet(
-    connection: DuckDBPyConnection, files: Sequence[Path], names: Sequence[str], wanted: Sequence[str]
-) -> list[Source]:
-    collected = []
-    known = [(_parquet_columns(connection, n, f, wanted), f, n) for f, n in zip(files, names, strict=True)]
-    for columns, alike in groupby(known, key=lambda item: item[0]):
-        part = list(alike)
-        scan = f"read_parquet({_list([name for *_, name in part])}, hive_partitioning = false)"
-        collected.append(Source(tuple(f for _, f, _ in part), scan, {c.name: c for c in columns}))
-    return collected
-
-
 def _parquet_columns(
     connection: DuckDBPyConnection, name: str, file: Path, wanted: Sequence[str]
 ) -> tuple[SourceColumn, ...]:
@@ -289,20 +276,17 @@ def top_level_names(connection: DuckDBPyConnection, name: str) -> list[str]:
     return names
 
 
-def _json(
-    connection: DuckDBPyConnection, files: Sequence[Path], names: Sequence[str], wanted: Sequence[str]
-) -> list[Source]:
-    for file, name in zip(files, names, strict=True):
+def _json(connection: DuckDBPyConnection, files: Sequence[tuple[Path, str]], wanted: Sequence[str]) -> Source:
+    for file, name in files:
         known = _json_names(connection, name)
         if not set(wanted) <= set(known):  # a key may first appear far down
             known = _json_names(connection, name, sample=-1)
         for column in wanted:
             place_of(file, known, column)
     columns = ", ".join(f"{literal(column)}: 'JSON'" for column in wanted)
-    scan = f"read_json({_list(names)}, columns = {{{columns}}}, hive_partitioning = false)"
-    return [
-        Source(tuple(files), scan, {name: SourceColumn(name, identifier(name), "JSON") for name in wanted})
-    ]
+    names = _list([name for _, name in files])
+    scan = f"read_json({names}, columns = {{{columns}}}, hive_partitioning = false)"
+    return Source(scan, {name: SourceColumn(name, identifier(name), "JSON") for name in wanted})
 
 
 def _json_names(connection: DuckDBPyConnection, name: str, sample: int = 20_480) -> list[str]:
@@ -337,12 +321,8 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
     line = next((line.rsplit(" ", 1)[-1] for line in lines if "CSV Error on Line" in line), "")
     if counts:
         expected, got = (part.split()[-1] for part in counts[0].split(" Found: "))
-        rule = "must have the same number of cells in every row"
-        return UnreadableFileError(
-            name,
-            rule,
-            f"got {got} {'cell' if got == '1' else 'cells'} in line {line} and {expected} in the header",
-        )
+        found = f"got {pluralize(int(got), 'cell')} in line {line} and {expected} in the header"
+        return UnreadableFileError(name, "must have the same number of cells in every row", found)
     if any("state machine" in text for text in lines):
         rule, got = "must be CSV", "got line endings or quotes that do not fit together"
         return UnreadableFileError(name, rule, got, "write it again, with one kind of line ending")
