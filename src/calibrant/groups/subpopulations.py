@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,33 +28,12 @@ from calibrant.kernels.groups import (
 from calibrant.parallel import WORKERS, map_threads
 
 
-class Batch(Protocol):
-    """Subpopulations that are measured together; members are positions in the global order, ascending.
-
-    `offered` is how many there are before any look at the records, those without members among them.
-    """
-
-    def __len__(self) -> int: ...
-
-    @property
-    def offered(self) -> int: ...
-
-    @property
-    def rules(self) -> Sequence[Rule]: ...
-
-    @property
-    def lists(self) -> Lists: ...
-
-    def members_of(self, k: int) -> Index: ...
-
-    def select(self, kept: Sequence[int]) -> Batch: ...
-
-    def measure(self, terms: Terms) -> Curves: ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """Subpopulations as index lists, one after another in `members`."""
+    """Subpopulations as index lists, one after another in `members`: ascending positions of records.
+
+    `offered` is how many there are before any look at the records.
+    """
 
     rules: Sequence[Rule]
     members: Index
@@ -182,6 +161,7 @@ class Partition:
         return curves_of(sums[self.kept], ends[self.kept], terms)
 
 
+Batch = Lists | Partition  # subpopulations that are measured together
 Masks = dict[str, npt.NDArray[np.bool_]]
 
 MOST_MEMBERS = 1 << 20
