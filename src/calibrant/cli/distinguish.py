@@ -18,7 +18,7 @@ from calibrant.io.read import FileNames
     epilog=opt.examples("calibrant distinguish loans.csv -y default -p p --covariates employment,region,age")
 )
 @opt.rows_in
-@opt.columns
+@opt.column_options
 @opt.columns_option("--covariates", required=True, help="Columns that the auditor may learn from.")
 @opt.columns_option("--nominal", help="Covariates that are numbers without an order.")
 @opt.option_of(learned.distinguish, "--draws", help="Simulated data sets for each p-value.")

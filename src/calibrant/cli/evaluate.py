@@ -84,11 +84,16 @@ def evaluate(
             if point:
                 raise InvalidInputError("--id", "needs the records", "got a sketch of them")
             evaluation = evaluate_rows(sketch, groups=rows.chosen_groups(sketch, groups), **options)
+            evaluation = replace(evaluation, columns={"groups": groups} if groups else {})
         else:
             data = rows.read_rows(file, **columns, groups=groups, point=point)
             evaluation = evaluate_rows(data.forecasts, groups=data.groups, ids=data.ids, **options)
             recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": kept("pos_label")}
             recorded |= {"scale": list(kept("scale"))} if kept("scale") else {}
+            recorded |= {"clusters": opt.chosen_clusters()} if opt.chosen_clusters() else {}
+            times = columns["outcome"]
+            if isinstance(times, CensoredColumn):
+                recorded["censored"] = [times.time, times.event, times.horizon, times.strata]
             evaluation = replace(evaluation, columns=recorded)
     drawn = evaluation.charts if charts else {}
     charts.check(drawn)

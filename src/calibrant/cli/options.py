@@ -233,13 +233,13 @@ def option_of(function: Callable[..., Any], name: str, **settings: Any) -> Calla
     return click.option(name, default=default, **settings)
 
 
-def columns(command: F) -> F:
+def column_options(command: F) -> F:
     return outcome_option(prediction_option(weight_option(missing(command))))
 
 
 def columns_unless_sketch(command: F) -> F:
     """Add the same options, not required: a sketch has no columns."""
-    columns(command)
+    column_options(command)
     for option in command.__click_params__:  # type: ignore[attr-defined]
         if option.name in ("outcome", "prediction"):
             option.required = False

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import as_json, columns, columns_option, examples, file_option, flag
+from calibrant.cli.options import as_json, column_options, columns_option, examples, file_option, flag
 from calibrant.cli.output import one_line, print_result, show_json
 from calibrant.cli.rows import different_sketches, progress_bar, refuse_swapped
 from calibrant.inputs import InputNames
@@ -21,7 +21,7 @@ from calibrant.sketch.sketch import Sketch, merge
 
 @click.command(epilog=examples("calibrant sketch 'clicks/*.parquet' -y y -p p --by country -o clicks.sketch"))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-@columns
+@column_options
 @file_option("--output", "-o", required=True, help="File to write.")
 @columns_option("--by", help="Columns whose values are groups: a sketch of each.")
 @click.option("--cells", type=int, default=CELLS, help="Cells between 0 and 1.")

@@ -6,16 +6,23 @@ import sys
 
 import click
 
+from calibrant.cli import rows
 from calibrant.cli.options import as_json, column_option, examples, grouped, rows_in
 from calibrant.cli.output import print_result, show_json
-from calibrant.cli.rows import listed, refuse_many
-from calibrant.evaluation.verify import verify as recompute
+from calibrant.cli.reading import log_summary
+from calibrant.evaluation.verify import verify_report
 from calibrant.io.read import FileNames
 
 DIFFERS = 1
 
 
-@click.command(epilog=examples("calibrant verify report.html loans.csv"))
+@click.command(
+    epilog=examples(
+        "calibrant verify report.html loans.csv",
+        "calibrant verify report.html day.sketch",
+        "calibrant verify report.html samples.jsonl --log lm-eval",
+    )
+)
 @click.argument("report", type=click.Path())
 @rows_in
 @column_option("--outcome", "-y", help="Column of outcomes, if it is not the recorded one.")
@@ -34,8 +41,12 @@ def verify(
     differs. 2: bad input or usage.
     """
     named = {"outcome": outcome, "prediction": prediction, "weight": weight, "groups": groups, "ids": point}
-    refuse_many(file, hint="verify reports of fewer rows; of more they are measured from a sketch")
-    found = recompute(report, tuple(listed(file)), **named)  # type: ignore[arg-type]
+    sketch = rows.stored_sketch(file)
+    if sketch is None:
+        rows.refuse_many(file, hint="verify reports of fewer rows; of more they are measured from a sketch")
+    groups_of = rows.group_dicts(sketch) if sketch is not None and sketch.by else ()
+    data = sketch or tuple(rows.listed(file))
+    found = verify_report(report, data, named, log_summary(), groups_of)
     if json_:
         show_json(found.to_dict())
     else:
