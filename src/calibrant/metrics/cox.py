@@ -189,15 +189,14 @@ def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
 
 def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[float, Array, Array]:
     """Return the loss at `beta`, the gradient of the likelihood, and the step to where it would vanish."""
-    from scipy.special import expit
-
     eta = beta[0] + beta[1] * x
-    rate = expit(eta)
+    small = np.exp(-np.abs(eta))
+    rate = np.where(eta >= 0, 1.0, small) / (1 + small)
     surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
     gradient = np.array([surplus.sum(), dot(surplus, x)])
     mixed = dot(spread, x)
     curvature = np.array([[spread.sum(), mixed], [mixed, dot(spread * x, x)]])
-    loss = float(np.sum(weights * np.logaddexp(0, eta) - ones * eta))
+    loss = float(np.sum(weights * (np.maximum(eta, 0.0) + np.log1p(small)) - ones * eta))
     return loss, gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
 
 

@@ -295,7 +295,8 @@ def _benefit(forecasts: Forecasts, predictions: Array, thresholds: Array, odds: 
     """Return TP - FP odds when the records with prediction >= threshold are treated."""
     order = np.argsort(predictions, kind="stable")
     first = np.searchsorted(predictions[order], thresholds)
-    masses = np.stack((forecasts.outcomes, forecasts.weights - forecasts.outcomes))[:, order]
-    from_here = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]
-    ones, zeros = np.pad(from_here, ((0, 0), (0, 1)))[:, first]  # nobody is treated beyond the last
+    ones, zeros = (
+        np.append(np.cumsum(mass[order][::-1])[::-1], 0.0)[first]  # beyond the last, nothing is treated
+        for mass in (forecasts.outcomes, forecasts.weights - forecasts.outcomes)
+    )
     return np.asarray(ones - zeros * odds)
