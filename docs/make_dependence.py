@@ -1,6 +1,6 @@
 """Write the section of docs/guarantees.md on dependent rows, weights, decision curves and dominance.
 
-python docs/make_dependence.py [--sets 400] [--slopes]
+python docs/make_dependence.py [--sets 400] [--slopes] [--decisions]
 
 The section replaces what is between its two markers, in guarantees.in.md and in guarantees.md.
 """
@@ -21,6 +21,7 @@ import calibrant as cb
 
 START, END = "<!-- dependence: begin -->", "<!-- dependence: end -->"
 SLOPES_START, SLOPES_END = "<!-- slopes: begin -->", "<!-- slopes: end -->"
+DECISIONS_START, DECISIONS_END = "<!-- decisions: begin -->", "<!-- decisions: end -->"
 DRAWS = 99
 HERE = Path(__file__).parent
 
@@ -115,30 +116,66 @@ def weight_rows(sets: int) -> Iterator[str]:
             yield f"| {name} | {n:,} | " + " | ".join(f"{100 * hit / sets:.1f}" for hit in hits) + " |"
 
 
+def events_count_more(rng: np.random.Generator, y: Any) -> Any:
+    """Draw weights that follow the outcome: an event weighs about ten times as much."""
+    return np.where(y, 10.0, 1.0) * rng.choice([0.5, 1.5], len(y))
+
+
 def benefit_rows(sets: int) -> Iterator[str]:
     """Yield how often exchangeable models are told apart: by the band, and by each threshold alone."""
-    yield "| models | n | called different | by single thresholds |"
-    yield "| --- | ---: | ---: | ---: |"
+    yield "| models | n | weights | called different | by single thresholds |"
+    yield "| --- | ---: | --- | ---: | ---: |"
     for name, factor in (("calibrated", 1.0), ("logits x 3", 3.0)):
         for n in (300, 2000):
-            rng, hits = np.random.default_rng([n, int(factor)]), np.zeros(2)
-            for seed in range(sets):
-                z = rng.normal(0, 1, n)
-                y = rng.random(n) < expit(z)
-                p, q = (expit(factor * (z + rng.normal(0, 0.7, n))) for _ in range(2))
-                (pair,) = cb.net_benefits(y, p, q, draws=199, seed=seed).differences
-                hits += [pair.better.any(), ((pair.lower > 0) | (pair.upper < 0)).any()]
-            band, single = (100 * hits / sets).tolist()
-            yield f"| exchangeable, {name} | {n:,} | {band:.1f} | {single:.1f} |"
+            for weights in ("none", "follow the outcome"):
+                rng, hits = np.random.default_rng([n, int(factor)]), np.zeros(2)
+                for seed in range(sets):
+                    z = rng.normal(0, 1, n)
+                    y = rng.random(n) < expit(z)
+                    p, q = (expit(factor * (z + rng.normal(0, 0.7, n))) for _ in range(2))
+                    w = None if weights == "none" else events_count_more(rng, y)
+                    (pair,) = cb.net_benefits(y, p, q, sample_weight=w, draws=199, seed=seed).differences
+                    hits += [pair.better.any(), ((pair.lower > 0) | (pair.upper < 0)).any()]
+                band, single = (100 * hits / sets).tolist()
+                yield f"| exchangeable, {name} | {n:,} | {weights} | {band:.1f} | {single:.1f} |"
+
+
+def pointwise_rows(sets: int) -> Iterator[str]:
+    """Yield the coverage of the net benefit at single thresholds, with weights that follow the outcome."""
+    at = np.array([0.05, 0.1, 0.2, 0.5, 0.8])
+
+    def draw(rng: np.random.Generator, n: int) -> Any:
+        z = rng.normal(-1, 1, n)
+        y = rng.random(n) < expit(z)
+        return y, expit(2 * (z + rng.normal(0, 0.5, n))), events_count_more(rng, y)
+
+    y, p, w = draw(np.random.default_rng(0), 2_000_000)
+    truth = [np.sum(w * (p >= t) * (y - (1 - y) * t / (1 - t))) / w.sum() for t in at]
+    yield "| n | " + " | ".join(f"{t:g}" for t in at) + " |"
+    yield "| ---: " * (1 + len(at)) + "|"
+    for n in (300, 2000):
+        rng, held = np.random.default_rng(n), np.zeros(len(at))
+        for _ in range(5 * sets):
+            y, p, w = draw(rng, n)
+            (found,) = cb.net_benefits(y, p, sample_weight=w, thresholds=at).models.values()
+            held += (found.lower <= truth) & (truth <= found.upper)
+        yield f"| {n:,} | " + " | ".join(f"{share:.1f}" for share in 20 * held / sets) + " |"
 
 
 def dominance_rows(sets: int) -> Iterator[str]:
-    """Yield the coverage of the loss of one model against another, with few levels and rare events."""
-    yield "| models | n | coverage | mean width |"
-    yield "| --- | ---: | ---: | ---: |"
+    """Yield the coverage of the loss of one model against another: few levels, rare events, weights."""
+    yield "| models | n | coverage | mean width | refused |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
 
     def constants(rng: np.random.Generator, n: int) -> Any:
         return rng.random(n) < 0.02, np.full(n, 0.01), np.full(n, 0.03)
+
+    def far_constants(rng: np.random.Generator, n: int) -> Any:
+        return rng.random(n) < 0.02, np.full(n, 0.5), np.full(n, 0.1)
+
+    def four_levels(rng: np.random.Generator, n: int) -> Any:
+        rate = np.array([0.01, 0.02, 0.04, 0.1])[rng.integers(0, 4, n)]
+        return rng.random(n) < rate, np.full(n, 0.02), rate
 
     def few_levels(rng: np.random.Generator, n: int) -> Any:
         high = rng.random(n) < 0.5
@@ -147,26 +184,42 @@ def dominance_rows(sets: int) -> Iterator[str]:
 
     def continuous(rng: np.random.Generator, n: int) -> Any:
         z = rng.normal(0, 1, n)
-        return (
-            rng.random(n) < expit(z),
-            expit(z + rng.normal(0, 0.5, n)),
-            expit(2 * z + rng.normal(0, 0.5, n)),
-        )
+        y = rng.random(n) < expit(z)
+        return y, expit(z + rng.normal(0, 0.5, n)), expit(2 * z + rng.normal(0, 0.5, n))
+
+    def exchangeable(rng: np.random.Generator, n: int) -> Any:
+        z = rng.normal(0, 1, n)
+        y = rng.random(n) < expit(z)
+        return y, *(expit(2 * (z + rng.normal(0, 0.5, n))) for _ in range(2))
 
     cases: list[tuple[str, Callable[..., Any]]] = [
-        ("two constants, 2% events", constants),
+        ("0.01 against 0.03, 2% events", constants),
+        ("0.5 against 0.1, 2% events", far_constants),
+        ("a constant against four levels, 4% events", four_levels),
         ("two levels each", few_levels),
         ("continuous", continuous),
+        ("continuous, exchangeable", exchangeable),
     ]
     for name, draw in cases:
-        truth = cb.dominance(*draw(np.random.default_rng(0), 200_000), draws=0).loss
-        for n in (50, 200):
-            rng, held, width = np.random.default_rng(n), 0, 0.0
-            for seed in range(sets):
-                found = cb.dominance(*draw(rng, n), draws=DRAWS, seed=seed)
-                held += found.lower - 1e-9 <= truth <= found.upper + 1e-9
-                width += found.upper - found.lower
-            yield f"| {name} | {n} | {100 * held / sets:.1f} | {width / sets:.3f} |"
+        for weighted in (False, True):
+            for n in (50, 200, 1000):
+                rng, held, known, width = np.random.default_rng(n), 0, 0, 0.0
+                population = np.random.default_rng(0)
+                drawn = draw(population, 200_000)
+                w = events_count_more(population, drawn[0]) if weighted else None
+                truth = cb.dominance(*drawn, sample_weight=w, draws=0).loss
+                for seed in range(sets):
+                    drawn = draw(rng, n)
+                    w = events_count_more(rng, drawn[0]) if weighted else None
+                    with suppress(cb.TooFewRecordsError):  # refused
+                        found = cb.dominance(*drawn, sample_weight=w, draws=DRAWS, seed=seed)
+                        held += found.lower - 1e-9 <= truth <= found.upper + 1e-9
+                        width += found.upper - found.lower
+                        known += 1
+                weights = ", weights follow the outcome" if weighted else ""
+                refused = 100 * (1 - known / sets)
+                shown = f"{100 * held / known:.1f} | {width / known:.3f}" if known else "- | -"
+                yield f"| {name}{weights} | {n:,} | {shown} | {refused:.0f} |"
 
 
 def section(sets: int) -> str:
@@ -181,10 +234,7 @@ def section(sets: int) -> str:
         slopes(sets),
         'Outcomes sampled unequally and weighted back, tested with `null="signs"`:',
         "\n".join(weight_rows(sets)),
-        "Percent of pairs of exchangeable models for which `net_benefits` names a better one (aim: 5):",
-        "\n".join(benefit_rows(sets)),
-        "Percent of the intervals of `dominance` that hold the true loss (aim: 95):",
-        "\n".join(dominance_rows(sets)),
+        decisions(sets),
         END,
     ]
     return "\n\n".join(parts)
@@ -203,14 +253,37 @@ def slopes(sets: int) -> str:
     return "\n\n".join(parts)
 
 
+def decisions(sets: int) -> str:
+    """Return the part of the section on net benefit and dominance."""
+    parts = [
+        DECISIONS_START,
+        "Percent of pairs of exchangeable models for which `net_benefits` names a better one (aim: 5 at "
+        "most):",
+        "\n".join(benefit_rows(sets)),
+        "Percent of the intervals of `net_benefits` at one threshold that hold the true value, with weights "
+        f"that follow the outcome ({5 * sets:,} data sets; aim: 95):",
+        "\n".join(pointwise_rows(sets)),
+        "Percent of the intervals of `dominance` that hold the true loss (aim: 95 at least), and percent of "
+        "data sets refused: with weights, fewer than 5 records of either outcome.",
+        "\n".join(dominance_rows(sets)),
+        DECISIONS_END,
+    ]
+    return "\n\n".join(parts)
+
+
 def main() -> None:
-    """Simulate, and put the section, or the part on slopes, in place."""
+    """Simulate, and put the section, or one part of it, in place."""
     options = argparse.ArgumentParser()
     options.add_argument("--sets", type=int, default=400)
     options.add_argument("--slopes", action="store_true", help="only the part on slope and smooth error")
+    options.add_argument("--decisions", action="store_true", help="only net benefit and dominance")
     given = options.parse_args()
-    start, end = (SLOPES_START, SLOPES_END) if given.slopes else (START, END)
-    text = slopes(given.sets) if given.slopes else section(given.sets)
+    start, end, write = START, END, section
+    if given.slopes:
+        start, end, write = SLOPES_START, SLOPES_END, slopes
+    elif given.decisions:
+        start, end, write = DECISIONS_START, DECISIONS_END, decisions
+    text = write(given.sets)
     for name in ("guarantees.in.md", "guarantees.md"):
         page = HERE / name
         old = page.read_text(encoding="utf-8")

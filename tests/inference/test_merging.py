@@ -106,3 +106,37 @@ def test_compared_on_cells_as_on_levels(name, monkeypatch):
     assert abs(near.lower - exact.lower) < 0.15 * width
     assert abs(near.upper - exact.upper) < 0.15 * width
     assert 0 < cells.added < 0.1 * width
+
+
+@pytest.mark.parametrize("alike", [False, True], ids=["any", "alike within clusters"])
+@pytest.mark.parametrize("name", ["smooth", "atb"])
+def test_clusters_keep_the_promise_as_well(name, alike, monkeypatch):
+    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
+    monkeypatch.setattr(coarsening, "TOLERATED", 0.5)
+    rng, row = np.random.default_rng(8), find_measure(name)
+    c = rng.integers(0, 600, 6_000)
+    p = (
+        np.clip(rng.random(600)[c] + 0.01 * rng.normal(size=6_000), 0.01, 0.99)
+        if alike
+        else rng.random(6_000)
+    )
+    y = rng.random(6_000) < np.clip(p + 0.2 * rng.normal(size=600)[c], 0, 1)
+    forecasts = cb.Forecasts(y, p).with_clusters(c)
+    grid = coarsen_for_interval(forecasts, row, 0.95)
+    assert grid.starts is not None
+    apart = apart_by_merging(forecasts, grid, row, 200)
+    assert apart.max() <= grid.added
+    assert apart.max() > grid.added / 100
+
+
+def test_merged_clusters_give_the_interval_of_single_predictions(monkeypatch):
+    rng = np.random.default_rng(9)
+    c, p = rng.integers(0, 2_000, 20_000), rng.random(20_000)
+    y = rng.random(20_000) < 0.9 * p
+    merged = cb.confidence_interval(y, p, clusters=c, draws=199)
+    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 10**9)
+    single = cb.confidence_interval(y, p, clusters=c, draws=199)
+    assert merged.cells is not None
+    assert single.cells is None
+    assert merged.value == single.value
+    np.testing.assert_allclose([merged.lower, merged.upper], [single.lower, single.upper], rtol=0.02)

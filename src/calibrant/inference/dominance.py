@@ -8,7 +8,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError
+from calibrant.errors import Hint, InvalidInputError, TooFewRecordsError
 from calibrant.fits.crossfit import Responses
 from calibrant.formatting import confidence_text
 from calibrant.inference.intervals import check_confidence, check_resampling
@@ -70,12 +70,12 @@ class DominanceOver(Result):
     @property
     def lower(self) -> float | None:
         """The lower limit of the largest loss; None without draws."""
-        return _largest([found.lower for found in self.each.values()])
+        return max((one.lower for one in self.each.values() if one.lower is not None), default=None)
 
     @property
     def upper(self) -> float | None:
         """The upper limit of the largest loss; None without draws."""
-        return _largest([found.upper for found in self.each.values()])
+        return max((one.upper for one in self.each.values() if one.upper is not None), default=None)
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -98,11 +98,7 @@ class DominanceOver(Result):
         if self.dominates:
             others = f"all {len(self.each)} baselines"
             return f"{at_start(self.model)} dominates {others}: nobody should prefer another."
-        limits = ""
-        if self.lower is not None:
-            sure = confidence_text(self.confidence)
-            limits = f" ({sure} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
-        lost = f"loses at most {self.loss:.4g} per record{limits}"
+        lost = f"loses at most {self.loss:.4g} per record{_interval_text(self)}"
         return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
 
 
@@ -129,9 +125,11 @@ def names_of_two(prob_a: Any, prob_b: Any, names: Sequence[str] | None) -> tuple
     return given[0], given[-1]
 
 
-def _largest(limits: Sequence[float | None]) -> float | None:
-    known = [limit for limit in limits if limit is not None]
-    return max(known) if known else None
+def _interval_text(found: Dominance | DominanceOver) -> str:
+    if found.lower is None:
+        return ""
+    sure = confidence_text(found.confidence)
+    return f" ({sure} interval {found.lower:.4g} to {found.upper:.4g}, approximate)"
 
 
 def named_baselines(prob_b: Any) -> dict[str, Any] | None:
@@ -147,6 +145,7 @@ def named_baselines(prob_b: Any) -> dict[str, Any] | None:
     return named
 
 
+MIN_EITHER_OUTCOME = 5  # with weights, fewer do not show what a record of that outcome weighs
 GRID = 500  # thresholds at which the band is drawn, at most
 
 
@@ -222,15 +221,9 @@ class Dominance(Result):
         if self.dominates:
             return f"{at_start(first)} dominates: on these records nobody should prefer {second}."
         where = " and ".join(f"{mu:.3g}" for mu in self.task.thresholds)
-        limits = ""
-        if self.lower is not None:
-            sure = confidence_text(self.confidence)
-            limits = f" ({sure} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
         also = f" {at_start(second)} dominates: nobody should prefer {first}." if self.dominated else ""
-        return (
-            f"Using {first} instead of {second} loses at most {self.loss:.4g} per record{limits}, "
-            f"for somebody who changes action at {where}.{also}"
-        )
+        lost = f"loses at most {self.loss:.4g} per record{_interval_text(self)}"
+        return f"Using {first} instead of {second} {lost}, for somebody who changes action at {where}.{also}"
 
 
 @overload
@@ -331,6 +324,10 @@ def _over_one(
     if isinstance(draws, (int, np.integer)) and not isinstance(draws, bool) and draws == 0:
         return Dominance(task.loss, task, None, None, curve, None, confidence, n, 0, None, dropped, names)
     check_resampling(n)
+    fewest = min(np.count_nonzero(outcomes > 0), np.count_nonzero(outcomes < 1))
+    if fewest < MIN_EITHER_OUTCOME and weights.max() > weights.min() * (1 + 1e-9):
+        rule = f"needs {MIN_EITHER_OUTCOME} records of either outcome for an interval with weights"
+        raise TooFewRecordsError("dominance", rule, f"got {fewest}", Hint("{} leaves it out", draws=0))
     count, used = checked_draws(draws), recorded_seed(seed)
     lower, upper, band = _uncertainty(groups, outcomes, curve, confidence, count, used)
     return Dominance(task.loss, task, lower, upper, curve, band, confidence, n, count, used, dropped, names)

@@ -58,7 +58,7 @@ class Plan(Result):
         return least_records(self.distance, self.alpha, self.power)
 
     def __str__(self) -> str:
-        limit = f"no test can for every model with fewer than {self.least:,}"
+        limit = f"where all predictions are near 1/2, no test can with fewer than {self.least:,}"
         if self.distance is None:
             return (
                 f"{pluralize(self.n, 'record')} always decide between a distance from calibration below "
