@@ -64,12 +64,9 @@ def binned_squared_error(
     """Unnormalized binned squared error: the sum over bins of the squared residual sum.
 
     UBSE of the truthfulness paper, perfectly truthful for every partition that depends on the predictions
-    only. By default n^(1/3) bins of about equal weight; equal predictions share a bin (a level goes where
-    the middle of its weight falls). ``ties="random"`` makes bins of equally many records instead and breaks
-    ties at random; the value is the exact mean over all ways to do so. The paper leaves open where the
-    bins end when their number does not divide n: here bin b ends with record floor((b + 1) n / bins), and
-    every other rule that looks at the predictions alone would be as truthful. `partition` is a function of
-    your own from an array of predictions to a label for each: equal labels share a bin.
+    only. Equal predictions share a bin (a level goes where the middle of its weight falls), unless
+    ``ties="random"`` makes bins of equally many records. The paper leaves open where these end when their
+    number does not divide n: here bin b ends with record floor((b + 1) n / bins).
 
     Parameters
     ----------
@@ -78,7 +75,7 @@ def binned_squared_error(
     strategy
         Bins of about equal weight ("quantile") or of equal width ("uniform").
     ties
-        "together": equal predictions share a bin; "random": the mean over all ways to break ties.
+        "together": equal predictions share a bin; "random": the exact mean over all ways to break ties.
     partition
         A function from an array of predictions to a label for each, in place of `bins`; or to a matrix of
         labels, whose rows are equally likely partitions: the value is the mean over them.

@@ -46,8 +46,7 @@ def fixed_decision_loss(
     from action to such a row; a number, the cost-loss ratio (acting costs it, an outcome 1 that was not
     acted on costs 1); "quadratic" (then it is the squared l2 error), "log" (predictions clipped to
     [clip, 1 - clip]) or "spherical"; or a convex function, with its gradient if you know it. The unit is
-    that of the payoffs. Where two actions look equally good, `ties="worst"` takes the wrong one,
-    "first" the one that comes first. decision_report tells which changes of action the loss comes from.
+    that of the payoffs. decision_report shows the changes of action behind the loss.
 
     On raw continuous predictions give a `recalibrator`, as for decision_loss: the value is then what
     recalibrating would gain on records that it was not fitted on, and may be negative.
@@ -57,7 +56,7 @@ def fixed_decision_loss(
     payoff
         The decision task: a table, a mapping, a cost-loss ratio, the name of a score, or a convex function.
     ties
-        Where two actions look equally good: "worst" or "first".
+        Where two actions look equally good, take the wrong one ("worst") or the one listed first ("first").
     gradient
         Of a convex function, where it is known.
 

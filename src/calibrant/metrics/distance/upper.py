@@ -301,20 +301,18 @@ def interval_calibration_error(
 ) -> Certified:
     """Interval calibration error: least binned error plus width of the bins, over all interval partitions.
 
-    Also called intCE. The width is the mean width of the bins that records fall in (Definition 6.1 of the
-    distance paper) or, with `width="max"`, the largest (its section 2.3, and the survey). It is an upper
-    bound on the upper distance. With more levels than a quadratic program can take (4,096, or 512 for the
-    largest width) the partition is cut at well-chosen boundaries only; the bounds then hold the exact
-    value. `method="surrogate"` is SintCE (Definition 10 of the testing paper): bins of one width w with a
-    random start, plus w, the best w = 2^-k; the mean over starts is exact, not sampled, and the two
-    conventions of width agree. Not to be confused with binned_calibration_error, whose bins are given.
+    Also called intCE, an upper bound on the upper distance. With more levels than a quadratic program can
+    take (4,096, or 512 for the largest width) the partition is cut at well-chosen boundaries only; the
+    bounds then hold the exact value. Not to be confused with binned_calibration_error, whose bins are given.
 
     Parameters
     ----------
     width
-        The mean width of the bins that records fall in ("average") or the largest ("max").
+        The mean width of the bins that records fall in ("average", Definition 6.1 of the distance paper) or
+        the largest ("max", its section 2.3, and the survey).
     method
-        "exact", or "surrogate" for bins of one width.
+        "exact", or "surrogate" for SintCE (Definition 10 of the testing paper): the mean over starts, not
+        sampled, of bins of one width w, plus w, for the best w = 2^-k.
 
     Examples
     --------
