@@ -99,7 +99,7 @@ def survival(n: int, rate: float, data_sets: int, kind: str = "plain") -> dict[s
         other = np.full(n, 0.25 if kind == "competing risks" else 0.0)
         strata = hazard > 0.5 if kind == "strata" else np.zeros(n, dtype=bool)
         event = rng.exponential(1 / (hazard + other))
-        cause = np.where(rng.random(n) < hazard / (hazard + other), 1, 2)
+        cause = 1 if kind == "plain" else np.where(rng.random(n) < hazard / (hazard + other), 1, 2)
         faster = np.where(strata, 1.4, 0.6) if kind == "strata" else 1.0
         end = rng.exponential(1 / (rate * faster), size=n)
         p = hazard / (hazard + other) * (1 - np.exp(-hazard - other))
