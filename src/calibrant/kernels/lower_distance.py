@@ -465,9 +465,10 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
         absorbed, potential = solve_chain(nodes, shared, tolerance / 4)
         potential = lipschitz(nodes, potential)
         over = violation(nodes, potential)
-        proven = float((shared * potential).sum()) - over.max() - slack
+        worst = float(over.max())
+        proven = float((shared * potential).sum()) - worst - slack
         if proven > nearest.lower:
-            nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - over.max())
+            nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - worst)
         for plan in _plans(nodes, absorbed, shared, levels):
             cost = plan.cost(levels)
             if cost < nearest.cost:
