@@ -268,9 +268,9 @@ def test_records_beside_a_very_heavy_one_keep_their_weight(recalibrator, heavy):
         p, y = rng.choice([0.1, 0.3, 0.6], 12), rng.integers(0, 2, 12)
         w = np.where(rng.random(12) < 0.3, heavy, 1.0)
         forecasts = cb.Forecasts(y, p, sample_weight=w)
-        for dealt in crossfit.split_folds(forecasts, 3, seed):
+        for _, rest in crossfit.split_folds(forecasts, 3, seed):
             fitted = np.add.reduceat(forecasts.record_weights, np.cumsum(forecasts.counts) - forecasts.counts)
-            assert np.all(dealt.rest.weights > 0)
-            assert np.all(dealt.rest.weights <= fitted[dealt.rest.level])
-            assert np.all(dealt.rest.outcomes <= dealt.rest.weights)
+            assert np.all(rest.weights > 0)
+            assert np.all(rest.weights <= fitted[rest.level])
+            assert np.all(rest.outcomes <= rest.weights)
         assert np.all(np.isfinite(cross_fitted(forecasts, recalibrator, 3, seed).rates))

@@ -8,9 +8,9 @@ the maximum over tasks, for which `estimate_decision_loss` simulates a reference
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +25,8 @@ MANY = 1_000_000  # records from which on only their numbers are dealt,
 CROWDED = 16  # provided that there are this many per level
 
 
-class Fold(NamedTuple):
-    """The records of a fold by level, and those of all others."""
-
-    part: FoldUnits
-    rest: FoldUnits
-
-
-def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
-    """Deal the records into folds at random.
+def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[FoldUnits, FoldUnits]]:
+    """Deal the records into folds at random; return the records of each by level, and those of all others.
 
     The sizes of folds differ by one record at most. Of very many records that are alike only the numbers are
     dealt, each record independently, so that the sizes differ a little more; memory is one number per level.
@@ -50,22 +43,21 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
     fold = generator.permutation(forecasts.n) % folds
     units = _units(forecasts)
     if forecasts.record_weights is not None:  # differences of weights would round away small ones
-        return (Fold(units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
-    return _beside(units.summed(), (units.summed(fold == k) for k in range(folds)))
+        return ((units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
+    whole = units.summed()
+    return ((part, whole.without(part)) for part in (units.summed(fold == k) for k in range(folds)))
 
 
-def _beside(whole: FoldUnits, parts: Iterable[FoldUnits]) -> Iterator[Fold]:
-    """Pair each part with the rest of the whole, by subtraction, which is exact for numbers of records."""
-    return (Fold(part, whole.without(part)) for part in parts)
-
-
-def _by_numbers(forecasts: Forecasts, folds: int, generator: np.random.Generator) -> Iterator[Fold]:
+def _by_numbers(
+    forecasts: Forecasts, folds: int, generator: np.random.Generator
+) -> Iterator[tuple[FoldUnits, FoldUnits]]:
     ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
     chances = np.full(folds, 1 / folds)
     events = generator.multinomial(ones, chances)
     counts = events + generator.multinomial(forecasts.counts - ones, chances)
+    whole = _counted(forecasts.counts, ones, forecasts.n)
     parts = (_counted(counts[:, k], events[:, k], forecasts.n) for k in range(folds))
-    return _beside(_counted(forecasts.counts, ones, forecasts.n), parts)
+    return ((part, whole.without(part)) for part in parts)
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> FoldUnits:
@@ -101,7 +93,7 @@ class FoldUnits:
         )
 
     def without(self, part: FoldUnits) -> FoldUnits:
-        """Return what is left of all levels, from the lowest on, without a part of them."""
+        """Return what is left of all levels without a part of them, which is exact for numbers of records."""
         weights, outcomes, counts = self.weights.copy(), self.outcomes.copy(), self.counts.copy()
         weights[part.level] -= part.weights
         outcomes[part.level] -= part.outcomes
@@ -175,15 +167,9 @@ def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, s
 
 def joined_folds(parts: Sequence[Responses]) -> Responses:
     """Return the groups of all folds as one, in the order of the predictions."""
-    trusted = np.concatenate([part.trusted for part in parts])
-    order = np.argsort(trusted, kind="stable")
-    return Responses(
-        trusted=trusted[order],
-        rates=np.concatenate([part.rates for part in parts])[order],
-        weights=np.concatenate([part.weights for part in parts])[order],
-        outcomes=np.concatenate([part.outcomes for part in parts])[order],
-        counts=np.concatenate([part.counts for part in parts])[order],
-    )
+    order = np.argsort(np.concatenate([part.trusted for part in parts]), kind="stable")
+    names = [one.name for one in fields(Responses)]
+    return Responses(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))
 
 
 def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> list[Responses]:

@@ -35,7 +35,7 @@ from calibrant.parallel import recorded_seed
 from calibrant.recalibration.assess import FAST, SLOW, Assessor
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.maps.base import IdentityMap, PrevalenceMap
-from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
+from calibrant.recalibration.methods.classes import held_out_path
 from calibrant.recalibration.methods.table import find_method, recalibrations
 from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, call_fit, reporting, step_of
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
@@ -118,14 +118,11 @@ def recalibrate(
     Parameters
     ----------
     y_true : array, Forecasts, Sketch or frame
-        Outcomes 0 or 1; fractions count as known probabilities. A frame is passed alone, with the names of
-        its columns.
+        Outcomes 0 or 1, or fractions; a frame is passed alone, with the names of its columns.
     y_prob : array
-        Predictions in [0, 1]; of pairs of columns whose rows sum to 1, the second counts. With three or
-        more columns, the probabilities of several classes.
+        Predictions in [0, 1], pairs of columns whose rows sum to 1, or a column for each of several classes.
     logits : array, optional
-        Logits or log-probabilities in place of y_prob: one per row, or one per row and class, as models of
-        language and neural networks return them. Their softmax is recalibrated.
+        Logits or log-probabilities in place of y_prob, one per row or one per row and class.
     method : str
         A name of `recalibrations()`, or "auto": the simplest within one standard error of the best.
     sample_weight : array, optional
@@ -135,25 +132,21 @@ def recalibrate(
     covariates : mapping of columns or frame, optional
         For methods that need them. A column may be among the groups too, if it is the same there.
     groups : mapping of columns, frame, or rules, optional
-        Columns whose values are groups to repair, for methods that need them. "patch" also takes rules: an
-        audit, a search, or a list of their groups, findings or rules; `covariates` has the columns of these.
+        Columns whose values are groups to repair; "patch" also takes an audit, a search, or a list of their
+        groups, findings or rules, on columns of `covariates`.
     clusters : array, optional
-        Cluster labels (patients, races); a cluster is never split over folds. A missing label is refused, or
-        its row dropped, by `missing`.
+        Cluster labels (patients, races); a cluster is never split over folds.
     classes : sequence, optional
-        Names of the columns of y_prob, for several classes, where the labels are neither 0, 1, 2, ... nor
-        columns of a frame.
+        Labels of the columns of y_prob, where they are neither 0, 1, 2, ... nor columns of a frame.
     prevalence : float, optional
         Base rate where the map will be used, if it differs from that of the records.
     missing : {"error", "drop"}
         Refuse rows with a missing value, or leave them out and count them as "dropped" in `details`.
-        Forecasts and sketches have none.
     pos_label : label, optional
-        The label that counts as 1, for outcomes that are text, categories or -1 and 1; not for Forecasts,
-        sketches and several classes.
+        The label that counts as 1, for two outcomes that are text, categories or -1 and 1.
     outcome, prediction, weight : str, optional
-        Columns of the frame; `covariates`, `groups` and `clusters` may then name columns of it too. Several
-        columns of `prediction` are the probabilities of several classes.
+        Columns of the frame, several of `prediction` for several classes; the arguments above may name
+        columns of it too.
     seed : int, optional
         Seed of the folds; None draws one. It is recorded.
     progress : callable, optional
@@ -453,10 +446,10 @@ def choose_classes(records: ClassRecords, seed: int, report: Report | None = Non
     parts = records.cut(FOLDS, seed)
     weights = np.concatenate([part.weights for _, part in parts])
     losses = {"identity": np.concatenate([part.losses(part.table) for _, part in parts])}
-    paths: dict[str, HeldOutPath] = {}
+    penalties: dict[str, float] = {}
     for name in CANDIDATES:
-        paths[name] = held_out_path(parts, name, step_of(report, len(paths), len(CANDIDATES) + 1))
-        losses[name] = paths[name].losses
+        step = step_of(report, len(penalties), len(CANDIDATES) + 1)
+        penalties[name], losses[name] = held_out_path(parts, name, step)
     means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
     best = losses[min(means, key=lambda name: means[name])]
     total = weights.sum()
@@ -468,7 +461,7 @@ def choose_classes(records: ClassRecords, seed: int, report: Report | None = Non
     chosen = next(name for name in losses if is_as_good(losses[name] - best))
     fitted = Fitted(IdentityMap())
     if chosen != "identity":
-        options = {} if chosen == "temperature" else {"penalty": paths[chosen].penalty}
+        options = {} if chosen == "temperature" else {"penalty": penalties[chosen]}
         fitted = _fit_method(records, recalibrations()[chosen], options or NOTHING, seed, None)
     note = (UNCHANGED,) if chosen == "identity" else ()
     details = {**fitted.details, "chosen": chosen, "losses": means}

@@ -82,7 +82,6 @@ class Method:
     mean_kept: bool = False  # the mean of the fitted values is the base rate
     keeps_calibrated: bool = False  # returns the identity where each level's rate is its prediction
     symmetric: bool = True  # flipping predictions and outcomes flips the result
-    row_order: bool = True  # bins with random halves aside, results do not depend on it
     auto: bool = False  # whether auto considers it
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where the last four hold
 

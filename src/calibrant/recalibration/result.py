@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from calibrant.columns import columns_of
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.fits.calibration_curve import fit_calibration_curve
 from calibrant.formatting import format_value, pluralize
@@ -19,7 +20,13 @@ from calibrant.metrics.multiclass import check_column_order, columns_named
 from calibrant.recalibration.assess import Assessment, Assessor, Folds
 from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins, PrevalenceMap
 from calibrant.recalibration.registry import reporting
-from calibrant.recalibration.samples import ForecastSample, RowSample, Sample
+from calibrant.recalibration.samples import (
+    ForecastSample,
+    RowSample,
+    Sample,
+    checked_table,
+    probabilities_of_logits,
+)
 from calibrant.recalibration.storage import FitFacts
 from calibrant.results import NOTHING, Array, html_paragraphs
 
@@ -113,38 +120,24 @@ class Recalibration:
             rule = "needs p or logits"
             raise InvalidInputError("predict", rule, "got none" if p is None else "got both")
         if logits is not None:
-            from calibrant.recalibration.samples import probabilities_of_logits
-
             p = probabilities_of_logits(logits)
         if self.columns is not None:
-            return self.map.predict(self._table(p))
-        column, pair = one_column(p)
-        columns = self._columns(covariates, len(column))
+            table = checked_table(p)
+            if table.shape[1] != self.columns:
+                got = f"got {table.shape[1]}"
+                raise InvalidInputError("y_prob", f"must have {self.columns} columns", got)
+            check_column_order(columns_named(p), self.classes, "columns of y_prob")
+            return self.map.predict(table)
+        (column, pair), columns = one_column(p), None
+        if self.map.needs_covariates:
+            if covariates is None:
+                subject = f"method {self.chosen!r}"
+                raise InvalidInputError(subject, "needs covariates", "got none", "pass covariates=")
+            columns = columns_of(covariates, len(column))
         rates = self.map.predict(column, columns)
         for text in self.map.remarks(column, columns) if columns is not None else ():
             warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return np.column_stack([1.0 - rates, rates]) if pair else rates
-
-    def _table(self, p: Any) -> Array:
-        from calibrant.recalibration.samples import checked_table
-
-        table = checked_table(p)
-        if table.shape[1] != self.columns:
-            got = f"got {table.shape[1]}"
-            raise InvalidInputError("y_prob", f"must have {self.columns} columns", got)
-        check_column_order(columns_named(p), self.classes, "columns of y_prob")
-        return table
-
-    def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
-        if not self.map.needs_covariates:
-            return None
-        from calibrant.columns import columns_of
-
-        if covariates is None:
-            raise InvalidInputError(
-                f"method {self.chosen!r}", "needs covariates", "got none", "pass covariates="
-            )
-        return columns_of(covariates, rows)
 
     def interval(self, p: Any) -> Interval:
         """Return limits per prediction: a Venn-Abers pair, or the simultaneous limits of its bin."""
@@ -270,8 +263,6 @@ class Recalibration:
             return lazily(table, self.map, prediction, into)
         columns = None
         if self.map.needs_covariates:
-            from calibrant.columns import columns_of
-
             columns = columns_of(frame, len(table))
 
         remarks: list[str] = []

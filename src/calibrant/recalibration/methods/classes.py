@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -92,21 +91,13 @@ def _settled(
         return float(penalty)
     if records.n < FOLDS:
         return PENALTIES[0]
-    return held_out_path(records.cut(FOLDS, seed), family, report).penalty
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldOutPath:
-    """The penalty with the least cross-fitted log loss, and the held-out losses under it."""
-
-    penalty: float
-    losses: Array
+    return held_out_path(records.cut(FOLDS, seed), family, report)[0]
 
 
 def held_out_path(
     parts: Sequence[tuple[ClassRecords, ClassRecords]], family: Family, report: Report | None = None
-) -> HeldOutPath:
-    """Fit a family without each fold under every penalty, from strong to weak."""
+) -> tuple[float, Array]:
+    """Return the penalty with the least held-out log loss, tried from strong to weak, and these losses."""
     penalties = (0.0,) if family == "temperature" else PENALTIES
     weights = np.concatenate([part.weights for _, part in parts])
     paths = [
@@ -126,7 +117,7 @@ def held_out_path(
         if tried[-1][0] > min(one[0] for one in tried) + HOPELESS:
             break
     _, penalty, losses = min(tried, key=lambda one: one[0])
-    return HeldOutPath(penalty, losses)
+    return penalty, losses
 
 
 def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Report | None = None) -> Fitted:

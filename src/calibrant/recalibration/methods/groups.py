@@ -69,10 +69,8 @@ def hierarchical(
     if count > MOST_LEVELS:  # an identifier among the columns is the usual reason
         widest = max(leveled, key=lambda one: one.count)
         got = f"got {count:,}, of which column {widest.feature.name!r} has {widest.count:,}"
-        rule, hint = (
-            f"must have at most {MOST_LEVELS:,} levels in all",
-            "leave such a column out, or group its values",
-        )
+        rule = f"must have at most {MOST_LEVELS:,} levels in all"
+        hint = "leave such a column out, or group its values"
         raise InvalidInputError("covariates", rule, got, hint)
     codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
     start = spline(sample, seed=seed, clip=clip)
@@ -187,11 +185,8 @@ def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
     columns = coded(sample.covariates, names)
     features = Features.of(columns)
     missing = _with_gaps(encode(features, columns))
-    return (
-        inside,
-        list(sample.rules),
-        lambda made: RulePatchMap(start, features, sample.rules, made, missing),
-    )
+    rules = sample.rules
+    return inside, list(rules), lambda made: RulePatchMap(start, features, rules, made, missing)
 
 
 def _with_gaps(given: EncodedColumns) -> tuple[str, ...]:
@@ -251,7 +246,6 @@ def boost(
     held_out = None if few else [0]
     weight = np.ascontiguousarray(sample.weights)
     grown = boosted(rows, sample.outcomes, x, weight, fold, growth, held_out=held_out)
-    missing = _with_gaps(given)
     details = {
         "gain": grown.gain,
         "gain_error": grown.error,
@@ -261,14 +255,14 @@ def boost(
         "start": dict(start.details),
     }
     note = () if len(grown.forest) else (NOTHING_GAINED,)
-    return Fitted(BoostMap(start.map, features, grown.forest, missing), (*start.notes, *note), details)
+    fitted = BoostMap(start.map, features, grown.forest, _with_gaps(given))
+    return Fitted(fitted, (*start.notes, *note), details)
 
 
 Model = Literal["tree", "boosting", "logistic"]
 TREE = TreeParams(trees=1, learning_rate=1.0, leaves=1024, smallest_leaf=100, ridge=0.0)
-BOOSTING = TreeParams(
-    trees=100, learning_rate=0.1, leaves=31, smallest_leaf=20, ridge=0.0
-)  # LightGBM's defaults
+# LightGBM's defaults
+BOOSTING = TreeParams(trees=100, learning_rate=0.1, leaves=31, smallest_leaf=20, ridge=0.0)
 
 
 def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int = 3) -> Fitted:
@@ -283,9 +277,7 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     if isinstance(times, bool) or not isinstance(times, int) or times < 1:
         raise InvalidInputError("times", "must be a whole number from 1", f"got {times!r}")
     assert sample.covariates is not None  # the registry row says so
-    columns = coded(sample.covariates)
-    features = Features.of(columns)
-    given = encode(features, columns)
+    features, given = _encoded(sample)
     weight = np.ascontiguousarray(sample.weights)
     q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
     for _ in range(times):
@@ -299,6 +291,5 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
         else:
             models.append(boosted_means(*data, weight, replace(TREE, categorical=features.categorical)))
         q = predicted_by(models[-1], rows, logits)
-    missing = _with_gaps(given)
-    fitted = AugmentMap(features, tuple(models), logits, missing)
+    fitted = AugmentMap(features, tuple(models), logits, _with_gaps(given))
     return Fitted(fitted, (), {"model": model, "times": times})
