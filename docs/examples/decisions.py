@@ -71,7 +71,7 @@ def per_thousand(loss: float) -> str:
 
 def patients(both: Forecasters) -> str:
     """Who forecast what."""
-    head = ["forecaster", "patients", "died", "mean forecast", "different forecasts", "patients for each"]
+    head = ["forecaster", "patients", "died", "mean forecast", "distinct forecasts", "patients per forecast"]
     rows = [
         [
             name,
