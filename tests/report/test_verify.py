@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from logs.writers import questions, write_lm_eval
 
 import calibrant as cb
 from calibrant.cli.main import calibrant
@@ -112,3 +114,71 @@ def test_frames_arrays_and_bad_reports(files):
     for bad in ("data.csv", "nowhere.html"):
         with pytest.raises(cb.CalibrantError):
             cb.verify(files / bad, files / "data.csv")
+
+
+KINDS = {
+    "weights": ["-y", "won", "-p", "chance", "-w", "weight"],
+    "clusters": ["-y", "won", "-p", "chance", "--clusters", "site"],
+    "censored": ["-p", "chance", "--time", "time", "--event", "won", "--horizon", "2", "--strata", "team"],
+    "sketch": ["--by", "team", "-y", "won", "-p", "chance"],
+    "log": ["--log", "lm-eval"],
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request, tmp_path_factory):
+    """The options of a kind of report, its data, and the data with one changed row."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "log":
+        asked = questions(40)
+        data = write_lm_eval(folder / "a", asked)
+        other = replace(asked[0], likelihoods=[x - 0.5 * k for k, x in enumerate(asked[0].likelihoods)])
+        return KINDS["log"], data, write_lm_eval(folder / "b", [other, *asked[1:]])
+    rng = np.random.default_rng(1)
+    p = np.round(rng.random(400), 4)
+    columns = {
+        "won": (rng.random(400) < p).astype(int),
+        "chance": p,
+        "team": rng.choice(["a", "b"], 400),
+        "weight": np.round(rng.random(400) + 0.5, 3),
+        "site": rng.integers(0, 60, 400),
+        "time": np.round(rng.exponential(3, 400) + 0.01, 3),
+    }
+    columns["won"][5] = columns["time"][5] = 1  # an event before the horizon, which counts
+    made = []
+    for name in ("data", "changed"):
+        rows = "\n".join(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))
+        (folder / f"{name}.csv").write_text(f"{','.join(columns)}\n{rows}\n")
+        made.append(folder / f"{name}.csv")
+        columns["chance"] = np.where(np.arange(400) == 5, 0.1234, p)
+    if request.param == "sketch":
+        for path in made:
+            assert run("sketch", path, *KINDS["sketch"], "-o", path.with_suffix(".sketch")).exit_code == 0
+        return [], *(path.with_suffix(".sketch") for path in made)
+    return KINDS[request.param], *made
+
+
+def test_reports_of_every_kind_verify_and_a_changed_row_or_digit_is_found(kind, tmp_path):
+    options, data, changed = kind
+    made = run("evaluate", data, *options, "--draws", "19", "--html", tmp_path / "r.html", "--json")
+    assert made.exit_code == 0, made.output
+    (tmp_path / "r.json").write_text(made.stdout)
+    log = options if options == KINDS["log"] else []
+    for report in ("r.html", "r.json"):
+        done = run("verify", tmp_path / report, data, *log)
+        assert done.exit_code == 0, done.output
+        done = run("verify", tmp_path / report, changed, *log)
+        assert done.exit_code == 1, done.output
+        assert "Not verified" in done.stdout
+    stored = json.loads(made.stdout)
+    stored["measures"][0]["value"] *= 1 + 1e-10
+    (tmp_path / "digit.json").write_text(json.dumps(stored))
+    done = run("verify", tmp_path / "digit.json", data, *log)
+    assert done.exit_code == 1
+    assert "1 of" in done.stdout
+    stored["calibrant_version"] = "0.2.9"
+    (tmp_path / "version.json").write_text(json.dumps(stored))
+    assert "Install calibrant==0.2.9" in run("verify", tmp_path / "version.json", data, *log).stdout
+    if log:
+        with pytest.raises(cb.InvalidInputError, match="--log TOOL"):
+            cb.verify(tmp_path / "r.html", data)

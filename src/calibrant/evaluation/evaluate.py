@@ -285,7 +285,7 @@ def evaluate(
         cells=null.cells,
         seed=seed,
         groups=groups,
-        columns=_recorded(outcome, prediction, weight, asked, ids, missing, pos_label),
+        columns=_recorded(outcome, prediction, weight, asked, ids, clusters, missing, pos_label),
     )
     if points is not None:
         _ = found.distances  # ids that are wrong are refused at once
@@ -314,8 +314,8 @@ def _audited(
 
 
 def _recorded(
-    outcome: str | None, prediction: str | None, weight: str | None, groups: Any, ids: Any, missing: Missing,
-    pos_label: Any,
+    outcome: str | None, prediction: str | None, weight: str | None, groups: Any, ids: Any, clusters: Any,
+    missing: Missing, pos_label: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the names of the columns of a frame, and how they were read; nothing for arrays."""
     if outcome is None:
@@ -328,6 +328,7 @@ def _recorded(
         "weight": weight,
         "groups": list(names) if by_name else None,
         "ids": ids if isinstance(ids, str) else None,
+        "clusters": clusters if isinstance(clusters, str) else None,
         "missing": missing,
         "pos_label": pos_label if isinstance(pos_label, str | int | float) else None,
     }

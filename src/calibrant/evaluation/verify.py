@@ -10,12 +10,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+from calibrant.censoring import censored
 from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.evaluation.evaluate import SCHEMA, Evaluation, evaluate
+from calibrant.evaluation.page import page
 from calibrant.metrics.lookup import stored_measure
+from calibrant.report.answers import Answers
+from calibrant.report.page import script_json
 from calibrant.results import Result, html_paragraphs
+from calibrant.sketch.sketch import Sketch
 
 PRECISION = 1e-12  # relative; machines may round sums differently
 MAX_SHOWN = 10
@@ -89,7 +94,7 @@ def verify(
     report
         An HTML report, the JSON of an evaluation, or what its `to_dict` returned.
     data
-        A file (CSV or Parquet), a data frame, or a mapping of names to columns.
+        A file (CSV or Parquet), a data frame, a mapping of names to columns, or the Sketch of the report.
     outcome, prediction, weight, groups, ids
         Names of columns, where the report does not record them or they have been renamed.
 
@@ -104,12 +109,45 @@ def verify(
     >>> verify(found, frame).verified
     True
     """
+    named = {"outcome": outcome, "prediction": prediction, "weight": weight, "groups": groups, "ids": ids}
+    return verify_report(report, data, named)
+
+
+class Log(Protocol):
+    """How a log was read: what a report of it shows next to the evaluation of its answers."""
+
+    clustered: bool
+
+    def sentences(self) -> list[str]: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def verify_report(
+    report: str | Path | Mapping[str, Any],
+    data: Any,
+    named: Mapping[str, Any],
+    log: Log | None = None,
+    sketch_groups: Sequence[Mapping[str, Any]] = (),
+) -> Verification:
+    """Verify a report; `log` says how the rows were read from one, `sketch_groups` are what a sketch adds."""
     text, stored = _read(report)
+    if log is None and not {"answers", "log"}.isdisjoint(stored):
+        hint = "run calibrant verify REPORT LOG --log TOOL, with the options that made the report"
+        raise InvalidInputError(str(report), "must be a report on rows", "got one on a log", hint)
     options = stored.get("options", {})
-    given = {"outcome": outcome, "prediction": prediction, "weight": weight, "groups": groups, "ids": ids}
-    columns = {**options.get("columns", {}), **{name: value for name, value in given.items() if value}}
+    columns = {**options.get("columns", {}), **{name: value for name, value in named.items() if value}}
     again = _evaluated(stored, columns, data)
-    return _compared(stored, again, text)
+    answers = Answers.of(again.forecasts, log.clustered, again.seed) if log is not None else None
+    new = again.to_dict()
+    if "answers" in stored:
+        new["answers"] = None if answers is None else answers.to_dict()
+    if "log" in stored and log is not None:
+        new["log"] = {**log.to_dict(), "files": stored["log"].get("files")}  # wherever they are now
+    if "sketch_groups" in stored:
+        new["sketch_groups"] = sketch_groups
+    fresh = page(again, answers, log.sentences() if log else ()) if text else ""
+    return _compared(stored, json.loads(script_json(new)), text, fresh)
 
 
 def _read(report: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -131,8 +169,6 @@ def _read(report: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def _checked(stored: Any, name: str) -> dict[str, Any]:
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         raise _not_a_report(name)
-    if "answers" in stored or "sketch_groups" in stored:
-        raise InvalidInputError(name, "must be a report on rows", "got one on a log or a sketch")
     return stored
 
 
@@ -143,28 +179,38 @@ def _not_a_report(name: str) -> InvalidInputError:
 
 def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) -> Evaluation:
     """Evaluate the data as the report records."""
-    for needed in ("outcome", "prediction"):
-        if not columns.get(needed):
-            rule, hint = "must be named: the report does not record it", f"pass {needed}="
-            raise InvalidInputError(f"the {needed} column", rule, hint=hint)
-    if stored.get("groups") and not columns.get("groups"):
-        rule = "must be named: the report does not record them"
-        raise InvalidInputError("the group columns", rule, hint="pass groups=")
     options, version = stored.get("options", {}), int(stored.get("schema_version", 1))
-    names = [stored_measure(row["name"], version) for row in stored.get("measures", ())]
+    how = {
+        "measures": [stored_measure(row["name"], version) for row in stored.get("measures", ())],
+        "confidence": options.get("confidence", 0.95),
+        "draws": options.get("draws", 199),
+        "seed": options.get("seed", 0),
+        "title": stored.get("title", ""),
+        "subtitle": options.get("subtitle", ""),
+    }
+    if isinstance(data, Sketch):
+        return replace(evaluate(data, groups=columns.get("groups"), **how), columns=options["columns"])
+    needed = ["outcome", "prediction", *(["groups"] if stored.get("groups") else [])]
+    for name in needed:
+        if not columns.get(name):
+            column = "the group columns" if name == "groups" else f"the {name} column"
+            rule = "must be named: the report does not record it"
+            raise InvalidInputError(column, rule, hint=f"pass {name}=")
     frame = _columns(data, columns) if isinstance(data, str | Path | list | tuple) else data
-    found = evaluate(
-        frame,
-        **{name: columns.get(name) for name in ("outcome", "prediction", "weight", "groups", "ids")},
-        missing=columns.get("missing", "error"),
-        pos_label=None if frame is not data else columns.get("pos_label"),  # of a file they are read as 0, 1
-        measures=names,
-        confidence=options.get("confidence", 0.95),
-        draws=options.get("draws", 199),
-        seed=options.get("seed", 0),
-        title=stored.get("title", ""),
-        subtitle=options.get("subtitle", ""),
-    )
+    how["missing"] = columns.get("missing", "error")
+    if columns.get("censored"):
+        time, event, horizon, strata = columns["censored"]
+        within = frame[strata] if strata else None
+        y = censored(frame[time], frame[event], horizon, strata=within, missing="drop")
+        plain = ("prediction", "weight", "ids")
+        p, weight, ids = (frame[columns[role]] if columns.get(role) else None for role in plain)
+        groups = {name: frame[name] for name in columns.get("groups") or ()} or None
+        clusters = {columns["clusters"]: frame[columns["clusters"]]} if columns.get("clusters") else None
+        found = evaluate(y, p, sample_weight=weight, groups=groups, ids=ids, clusters=clusters, **how)
+    else:
+        roles = ("outcome", "prediction", "weight", "groups", "ids", "clusters")
+        label = None if frame is not data else columns.get("pos_label")  # of a file they are read as 0 and 1
+        found = evaluate(frame, **{role: columns.get(role) for role in roles}, pos_label=label, **how)
     return replace(found, columns=options.get("columns", {}))
 
 
@@ -172,8 +218,11 @@ def _columns(files: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
     from calibrant.io.read import outcome_labels, read_table
     from calibrant.io.sources import default_notation
 
-    numbers = [columns[name] for name in ("outcome", "prediction", "weight") if columns.get(name)]
-    labels = [*(columns.get("groups") or ()), *([columns["ids"]] if columns.get("ids") else [])]
+    time, event, _, strata = columns.get("censored") or (None, None, None, None)
+    outcome = [time, event] if time else [columns["outcome"]]
+    numbers = [*outcome, *(columns[name] for name in ("prediction", "weight") if columns.get(name))]
+    others = (columns.get("ids"), columns.get("clusters"), strata)
+    labels = [*(columns.get("groups") or ()), *(name for name in others if name)]
     names = files if isinstance(files, tuple) else str(files)
     notation = default_notation.get()  # which --pos-label and --scale of the command line have set
     if columns.get("pos_label") is not None and notation.labels is None:
@@ -186,12 +235,9 @@ def _columns(files: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
     return {**read, **categories}
 
 
-def _compared(stored: dict[str, Any], again: Evaluation, text: str) -> Verification:
+def _compared(stored: dict[str, Any], new: dict[str, Any], text: str, fresh: str) -> Verification:
     from calibrant import __version__
-    from calibrant.evaluation.page import page
-    from calibrant.report.page import script_json
 
-    new = json.loads(script_json(again.to_dict()))
     made_by = str(stored.get(VERSION_KEY, ""))
     if made_by != __version__:
         version = ChangedNumber(VERSION_KEY, made_by, __version__)
@@ -203,7 +249,6 @@ def _compared(stored: dict[str, Any], again: Evaluation, text: str) -> Verificat
     pairs = list(_pairs(stored, new))
     if not text:
         return _verification([], pairs, made_by)
-    fresh = page(again)
     pairs += _pairs(_charts(text), _charts(fresh), "charts")
     words, now = _words(text), _words(fresh)
     matcher = difflib.SequenceMatcher(None, words, now, autojunk=False) if words != now else None
