@@ -157,3 +157,18 @@ def test_skewed_real_responses_keep_their_level():
         columns = {"a": rng.integers(0, 4, 600), "b": rng.integers(0, 20, 600)}
         alarms += cb.audit(y, p, groups=columns, variant="real", draws=99).pvalue <= 0.05
     assert alarms <= 21
+
+
+@pytest.mark.slow
+def test_rare_half_points_keep_their_level():
+    """Groups of about 50 records with 5 half-points each are too skewed for random signs."""
+    alarms = tested = 0
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 200])
+        p = 0.05 + rng.uniform(-0.02, 0.02, 200)
+        y = 0.5 * (rng.random(200) < 2 * p)
+        found = cb.audit(y, p, groups={"g": rng.integers(0, 4, 200)}, variant="real", draws=99, seed=seed)
+        alarms += found.pvalue <= 0.05
+        tested += found.tested - 1
+    assert tested < 400  # most of 1,600 groups are too small
+    assert alarms <= 34  # 1 in 1,000 where the level is 5%
