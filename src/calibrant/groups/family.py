@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -209,12 +209,6 @@ MAX_STEPS = 10**11  # of simulated curves, seconds to half a minute, for more th
 MAX_BITS = 1 << 31  # of simulated outcomes in memory at a time
 
 
-class Simulator(Protocol):
-    """What knows the statistics of subpopulations if every prediction is right."""
-
-    def z(self, batch: Batch, deviation: Array) -> Array: ...
-
-
 class AgainstOthers:
     """P-values of groups against all others at equal predictions: slow, so computed when first read."""
 
@@ -253,7 +247,7 @@ class TestFamily:
 
     records: Any
     terms: Terms
-    null: Simulator | None
+    null: Any  # FamilyNull, or what simulates a sketch; None without draws
     min_size: int
     min_variance: float = 0.0
     progress: Progress | None = None

@@ -55,7 +55,7 @@ LIES: Mapping[str, Lie] = {
 
 def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     """Return what each lie reports for the distinct predictions p; `lies` are names, or name -> function."""
-    chosen = dict(LIES) if lies is None else _named(lies)
+    chosen = _named(LIES.keys() if lies is None else lies)
     if not chosen or HONEST in chosen:
         rule = f"must name a lie or more, and none of them {HONEST!r}"
         raise InvalidInputError("lies", rule, f"got {list(chosen)}")
@@ -152,11 +152,12 @@ def replayed(
     table = _everything(p, counts, min(MOST, max(ALL, draws)))
     if table is not None:
         return Replays(score(table), np.prod(binom.pmf(table, counts, p), axis=1), ())
-    rare = _rare(p, counts, draws)
+    unlikely = np.minimum(p, 1 - p)  # rare: expected in fewer than SEEN replays
+    rare = (unlikely > 0) & (draws * -np.expm1(counts * np.log1p(-unlikely)) < SEEN)
     if not rare.any():
         kinds: list[tuple[float, int, Draw]] = [(1.0, draws, _plain(p, counts))]
     else:
-        log_none = float((counts[rare] * np.log1p(-np.minimum(p, 1 - p)[rare])).sum())
+        log_none = float((counts[rare] * np.log1p(-unlikely[rare])).sum())
         half = max(2, draws // 2)
         usual = np.where(rare, np.round(p), p)
         kinds = [
@@ -189,13 +190,6 @@ def _everything(p: Array, counts: Any, most: int) -> Array | None:
         if size > most:
             return None
     return np.array(list(itertools.product(*choices)), dtype=np.float64)
-
-
-def _rare(p: Array, counts: Any, draws: int) -> npt.NDArray[np.bool_]:
-    """Mark the predictions whose unlikely outcome is expected in fewer than SEEN replays."""
-    unlikely = np.minimum(p, 1 - p)
-    some = -np.expm1(counts * np.log1p(-unlikely))
-    return np.asarray((unlikely > 0) & (draws * some < SEEN))
 
 
 def _plain(p: Array, counts: Any) -> Draw:
