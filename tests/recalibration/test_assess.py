@@ -102,6 +102,21 @@ def test_the_losses_are_those_of_the_public_measures():
     assert "2 before" in found.certain_note
 
 
+def test_certain_predictions_that_were_never_wrong_leave_room_for_a_gain():
+    """Of 10 that were right, up to 31% may be wrong, and each would cost 36 nats."""
+    y, p = overconfident(200)
+    p[:10], y[:10] = 1.0, 1
+    fitted = cb.recalibrate(y, p, method="platt")
+    found = fitted.assessment
+    p[:10] = 1 - 1e-9
+    without = cb.recalibrate(y, p, method="platt").assessment
+    if_wrong = np.log1p(-fitted.predict([1.0])[0]) - np.log(2.0**-52)
+    room = 10 / 200 * (1 - 0.025 ** (1 / 10)) * if_wrong
+    assert found.wrong_certain[0] == 0
+    assert found.upper - without.upper == pytest.approx(room, rel=0.05)
+    assert found.lower == pytest.approx(without.lower, abs=0.01)
+
+
 def test_no_certain_predictions_no_note():
     y, p = overconfident(100)
     assert cb.recalibrate(y, p, method="platt").assessment.certain_note == ""

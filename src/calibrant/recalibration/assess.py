@@ -66,9 +66,10 @@ class Assessment:
     `changes` has them for the log loss, the Brier score, the smooth calibration error and the U-calibration
     error. The records are split into `folds`, `splits` times, and the whole procedure is repeated without
     each fold. The interval of a loss combines the variance over records with the optimism of the fit (the
-    gain on its own records less the held-out gain). The other two are means over folds, and have no interval:
-    the noise of so few records hides the gain over all of them. If splits disagree on the verdict, it is
-    `borderline`.
+    gain on its own records less the held-out gain). Predictions of exactly 0 or 1 that were never wrong raise
+    its upper limit by what they may still cost. The other two measures are means over folds and have no
+    interval: the noise of so few records hides the gain over all of them. If splits disagree on the verdict,
+    it is `borderline`.
 
     `wrong_certain` counts predictions of exactly 0 or 1 that were wrong, before and after. Above 2^19 records
     without covariates, and for sketches, records are split by `cells` of neighboring predictions. With many
@@ -347,7 +348,25 @@ class Assessor:
             more_records=self.n_records > self.records.n,
         )  # fmt: skip
         before, after = (float(np.mean([one[k] for one in found])) for k in (1, 2))
-        return Change(before, after, *limits)
+        gain, lower, upper = limits
+        return Change(before, after, gain, lower, upper + (self._unseen(own) if loss == "log" else 0.0))
+
+    def _unseen(self, own: Gains) -> float:
+        """Return what the map could gain on predictions of exactly 0 or 1 that were never wrong here.
+
+        One that is wrong costs 36 nats, and few records say little of how often that is: k that were all
+        right leave a rate of up to 1 - 0.025^(1/k).
+        """
+        if isinstance(self.records, ClassRecords):
+            return 0.0
+        p = _given(self.records)
+        certain = (p <= 0) | (p >= 1)
+        count = float(own.weights[certain].sum())
+        if count == 0 or _ruled_out(self.records, p) > 0:
+            return 0.0
+        if_wrong = np.where(p <= 0, own.if_one, own.if_zero)[certain]
+        rate: float = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / count)
+        return max(0.0, rate * float(own.weights[certain] @ if_wrong) / own.total)
 
     def _summary(self, splits: Sequence[Folds]) -> Assessment:
         first, records = splits[0], self.records
