@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -55,3 +58,9 @@ def test_what_cannot_be_drawn_is_refused():
 
 def test_one_prediction_is_drawn_too():
     assert len(ReliabilityDisplay.from_predictions([0, 1, 1], [0.3333] * 3).line_.get_xdata()) > 0
+
+
+def test_without_scikit_learn_the_error_says_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = None; import calibrant.sklearn"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingDependencyError: calibrant.sklearn needs scikit-learn" in done.stderr

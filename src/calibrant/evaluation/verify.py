@@ -210,7 +210,8 @@ def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) ->
     else:
         roles = ("outcome", "prediction", "weight", "groups", "ids", "clusters")
         label = None if frame is not data else columns.get("pos_label")  # of a file they are read as 0 and 1
-        found = evaluate(frame, **{role: columns.get(role) for role in roles}, pos_label=label, **how)
+        named: dict[str, Any] = {role: columns.get(role) for role in roles}
+        found = evaluate(frame, **named, pos_label=label, **how)
     return replace(found, columns=options.get("columns", {}))
 
 
