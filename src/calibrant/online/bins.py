@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from itertools import count
+from itertools import count, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,12 +94,11 @@ class BinTable:
             setattr(self, name, inner)
         if (np.array(self.events) > np.array(self.answers)).any():
             raise fields.refused("events", "must not exceed the answers")
-        for g in range(len(self.answers)):
-            for i in range(self.bins):
-                n, s = self.answers[g][i], self.events[g][i]
-                left, right = i / self.bins, (i + 1) / self.bins
-                self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
-                self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
+        for g, i in product(range(len(self.answers)), range(self.bins)):
+            n, s = self.answers[g][i], self.events[g][i]
+            left, right = i / self.bins, (i + 1) / self.bins
+            self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
+            self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
 
 
 class BinForecaster(Stream):

@@ -97,8 +97,8 @@ class DecisionLossForecaster(BinForecaster):
     def group_certificate(self, group: Any) -> float:
         """Return T times the decision loss of the answers in a group, T counting its outcomes."""
         number = self._number(group)
-        counts = np.concatenate([np.array(table.answers[number], dtype=float) for table in self._tables])
-        events = np.concatenate([np.array(table.events[number], dtype=float) for table in self._tables])
+        counts = np.concatenate([table.answers[number] for table in self._tables]).astype(np.float64)
+        events = np.concatenate([table.events[number] for table in self._tables])
         middles = np.concatenate([(np.arange(t.bins) + 0.5) / t.bins for t in self._tables])
         used = counts > 0
         if not used.any():
@@ -177,8 +177,8 @@ class DecisionLossForecaster(BinForecaster):
         for column, (number, name) in enumerate(numbered, start=1):
             inside = np.asarray(named[name])
             if inside.dtype.kind != "b":
-                rule = "must be an array of bool"
-                raise InvalidInputError(f"group {name!r}", rule, f"got dtype {inside.dtype}")
+                got = f"got dtype {inside.dtype}"
+                raise InvalidInputError(f"group {name!r}", "must be an array of bool", got)
             check_same_length(inside, outcomes, (f"group {name!r}", "y"))
             members[:, column] = np.where(inside & (number > 0), number, -1)
         return self._run_epochs(outcomes, guides, members, followed=False)

@@ -92,8 +92,7 @@ class Fields:
     def take(self, name: str, rule: str = "", holds: Callable[[Any], bool] = lambda _: True) -> Any:
         """Return a field for which the rule holds."""
         if name not in self.content:
-            rule = f"must hold every field of a {self.kind}"
-            raise InvalidInputError("state", rule, f"got no {name!r}")
+            raise InvalidInputError("state", f"must hold every field of a {self.kind}", f"got no {name!r}")
         if not holds(self.content[name]):
             raise self.refused(name, rule)
         return self.content[name]
