@@ -87,7 +87,7 @@ def powers_of_ours(p: np.ndarray, truths: list[np.ndarray]) -> dict[str, list[fl
     )
     found = {}
     for row in our_tests(forecasts):
-        centre = centre_of(forecasts, row, row.options)
+        centre = centre_of(forecasts, row)
         null, *others = (
             badness(row, row.null.batch(forecasts, draws.copy(), row.options), centre)
             for draws in (under, *over)

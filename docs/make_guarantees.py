@@ -116,7 +116,7 @@ class Piece:
     def population_value(self, name: str) -> float:
         """Return the value in the population, where every outcome is its rate."""
         v = KINDS[self.kind].predictions((np.arange(POPULATION) + 0.5) / POPULATION)
-        return measured(cb.Forecasts(TRUTHS[self.truth](v), v), cb.measures()[name], {})
+        return measured(cb.Forecasts(TRUTHS[self.truth](v), v), cb.measures()[name])
 
 
 @dataclass
