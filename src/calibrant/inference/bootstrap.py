@@ -127,7 +127,6 @@ class Resampler:
         return self._by_cluster.summary.widening(confidence) if self.kind == "clusters" else 1.0
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        """Draw `rows` resamples."""
         if self.kind == "counts":
             return self._by_counts(generator, rows)
         if self.kind == "clusters":

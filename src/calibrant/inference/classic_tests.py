@@ -217,8 +217,9 @@ def omnibus(forecasts: Forecasts) -> Certified:
         math.inf if wrong > ROUNDING else -min(kuiper, cox),
         kuiper_pvalue=math.exp(kuiper),
         cox_pvalue=math.exp(cox),
-        bias_z=parts.bias(forecasts.residuals),
-        slope_z=parts.slope_score(forecasts.residuals),
+        # positive where outcomes exceed predictions; negative where predictions are too extreme
+        bias_z=float(forecasts.residuals.sum()) / parts.whole if parts.whole > 0 else 0.0,
+        slope_z=0.0 if parts.slope is None else dot(forecasts.residuals, parts.slope),
         impossible=wrong,
         visible_bias=visible_bias(forecasts),
         **turned,
@@ -253,14 +254,6 @@ class _Parts:
         slope = np.divide(away, math.sqrt(spread), out=away) if spread > SAME * whole**2 else None
         certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
         return cls(deviation, whole, slope, certain)
-
-    def bias(self, residuals: Array) -> float:
-        """Return the total residual in standard deviations: positive where outcomes exceed predictions."""
-        return float(residuals.sum()) / self.whole if self.whole > 0 else 0.0
-
-    def slope_score(self, residuals: Array) -> float:
-        """Return the standardised score of the slope: negative where predictions are too extreme."""
-        return 0.0 if self.slope is None else dot(residuals, self.slope)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
         """Return those of Kuiper and of the score, one each for every row of residuals."""
@@ -349,7 +342,6 @@ def omnibus_by_signs(null: SignNull, drawing: Drawing) -> tuple[float, float, di
 
 
 def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
-    """Return the test as a row of the registry, for the engine of all tests."""
     own = functools.cache(lambda: _Parts.of(forecasts))  # draws come in many blocks
     own_leverage = functools.cache(lambda: leverage(forecasts))
 

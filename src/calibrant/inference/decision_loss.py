@@ -118,7 +118,9 @@ def estimate_decision_loss(
     if payoff is not None:
         settings["payoff"] = payoff
     measured = core(forecasts, **settings)
-    value, slack = float(measured), 1e-12 * _unit(measured)
+    report = measured.details.get("report")  # rounding is proportional to the payoffs: 1 in the worst task
+    unit = 1.0 if report is None else max(abs(report.trusting), abs(report.recalibrated))
+    value, slack = float(measured), 1e-12 * unit
     null = NullOutcomes(forecasts)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
@@ -141,9 +143,3 @@ def estimate_decision_loss(
         used,
         "exact" if null.exact else "approximate",
     )
-
-
-def _unit(measured: Any) -> float:
-    """Return the size of the payoffs, to which rounding is proportional: 1 in the worst task."""
-    report = measured.details.get("report")
-    return 1.0 if report is None else max(abs(report.trusting), abs(report.recalibrated))

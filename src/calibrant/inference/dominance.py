@@ -315,7 +315,6 @@ def _over_one(
     y_true: Any, prob_a: Any, prob_b: Any, names: tuple[str, str], sample_weight: Any, missing: Missing,
     confidence: float, draws: int, seed: int | None,
 ) -> Dominance:  # fmt: skip
-    """Compare with one baseline."""
     outcomes, a, b, weights, dropped = _paired(y_true, prob_a, prob_b, sample_weight, missing)
     groups = Responses(a, b, weights, weights * outcomes, np.ones(len(a), dtype=np.int64))
     curve = curve_of(groups)
@@ -365,7 +364,9 @@ def _uncertainty(
     The loss grows with the curve, so the band's two ends give the limits. Each threshold counts twice: acting
     from it on, and acting above it, since the curve may jump there.
     """
-    thresholds = _spread(curve.thresholds)
+    thresholds = curve.thresholds
+    if len(thresholds) > GRID:
+        thresholds = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, GRID).round().astype(np.intp))]
     rows = DecisionRows(outcomes, groups.weights)
     a, b = (
         np.searchsorted(thresholds, x, side="left") + np.searchsorted(thresholds, x, side="right")
@@ -379,10 +380,3 @@ def _uncertainty(
     lower = min(loss, max(0.0, worst_loss(thresholds, low.max(axis=1))))
     upper = max(loss, min(1.0, worst_loss(thresholds, high.max(axis=1))))
     return lower, upper, DominanceBand(thresholds, low.min(axis=1), high.max(axis=1))
-
-
-def _spread(thresholds: Array) -> Array:
-    """Return the thresholds, or GRID of them where there are more."""
-    if len(thresholds) <= GRID:
-        return thresholds
-    return thresholds[np.unique(np.linspace(0, len(thresholds) - 1, GRID).round().astype(np.intp))]

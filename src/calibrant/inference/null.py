@@ -168,7 +168,6 @@ class NullOutcomes:
             self._chances = self._rates if self._single else np.repeat(self._rates, counts)
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of outcomes."""
         return self._drawn(generator, rows, None)
 
     def _drawn(self, generator: np.random.Generator, rows: int, out: Array | None) -> Array:
@@ -303,11 +302,6 @@ def draw_signs(generator: np.random.Generator, clusters: int, draws: int) -> Arr
     return np.asarray(2.0 * bits.reshape(clusters, draws) - 1.0)
 
 
-def draw_mammen(generator: np.random.Generator, clusters: int, draws: int) -> Array:
-    """Draw Mammen's two-point weights, which preserve skewness as well."""
-    return np.where(generator.random((clusters, draws)) < MAMMEN_LOW, *MAMMEN)
-
-
 class SignNull:
     """Draws the residuals of all levels with one random sign per cluster.
 
@@ -350,7 +344,6 @@ class SignNull:
         return bool(np.all(filled <= 1))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of residuals."""
         signs = draw_signs(generator, self.clusters.number, rows)
         if self.forecasts.levels == self.forecasts.n:
             drawn = np.take(np.ascontiguousarray(signs.T), self.clusters.codes, axis=1)
@@ -380,7 +373,8 @@ class SignNull:
         by_cluster = np.stack([self.clusters.total(term) for term in terms])
 
         def work(generator: np.random.Generator, rows: int) -> Array:
-            return _standardized(by_cluster, draw_mammen(generator, self.clusters.number, rows))
+            below = generator.random((self.clusters.number, rows)) < MAMMEN_LOW
+            return _standardized(by_cluster, np.where(below, *MAMMEN))
 
         drawn = replace(drawing, progress=None).run(work, self.clusters.number)
         return np.concatenate([_standardized(by_cluster, np.ones((self.clusters.number, 1))), drawn])
@@ -482,7 +476,6 @@ def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) ->
 
 
 def is_clustered(forecasts: Forecasts) -> bool:
-    """Return whether some rows belong together."""
     return forecasts.clusters is not None and not forecasts.clusters.all_single
 
 
