@@ -193,10 +193,11 @@ def _brier_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Cer
 
 def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
     """Log loss: linear in the residuals as well, unless divided by an entropy that they change."""
-    if settings["normalised"]:
+    mean = _log_mean(forecasts, settings)
+    if mean is None:
         return None
     miss, hit = _log_costs(forecasts, settings)
-    return np.asarray(dots(residuals, hit - miss) + _log_mean(forecasts, settings))
+    return dots(residuals, hit - miss) + mean
 
 
 def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
