@@ -73,7 +73,7 @@ These inputs are refused, and take no more memory than that to be refused:
 | input | measured, MB | bound, MB |
 |---|---:|---:|
 {refused}
-The commands at the end of that table hold the rows they read. At the most rows that each takes:
+The commands at the end of that table hold the rows they read. Measured at these numbers of rows:
 
 | command | measured, MB | bound, MB |
 |---|---:|---:|
