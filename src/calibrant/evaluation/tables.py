@@ -217,7 +217,8 @@ def more_groups(audit: Audit) -> str:
 
 def notes(found: Evaluation) -> list[str]:
     """Return what is printed below the tables: meanings, contradictions, data and test."""
-    odd = disagreement_note(found.verdict, first_rows(found.rows))
+    tested = [row for row in first_rows(found.rows) if row.about.complete or row.about.signed]
+    odd = disagreement_note(found.verdict, tested)
     return [note for note in (*footnotes(found.rows), odd, *details(found)) if note]
 
 
