@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.evaluate import show_evaluation, write_report
+from calibrant.cli.evaluate import next_command, show_evaluation, write_report
 from calibrant.cli.options import as_json, examples, file_option
 from calibrant.cli.output import print_note
 from calibrant.demo import demonstration
@@ -32,7 +32,8 @@ def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
     groups = {"employment": data.employment, "region": data.region}
     title = f"Generated loans: {rows:,} predicted default probabilities"
     evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=seed, title=title)
-    show_evaluation(evaluation, json_)
+    next_step = next_command(evaluation.verdict, [table], "default", "p") if table else ""
+    show_evaluation(evaluation, json_, next_step=next_step)
     if table:
         print_note(f"loans: {atomic_write(table, data.as_csv())}")
     try:

@@ -100,7 +100,8 @@ def evaluate(
     answered = LogEvaluation.of(evaluation, log) if log is not None else None
     write_report(answered or evaluation, html)  # files first: the reader of stdout may stop early
     charts.write(drawn)
-    next_step = next_command(evaluation.verdict, columns["outcome"], columns["prediction"], columns["weight"])
+    named = columns["outcome"], columns["prediction"], columns["weight"]
+    next_step = next_command(evaluation.verdict, rows_typed(), *named)
     if log is not None and evaluation.verdict.action == "recalibrate":
         given = [*opt.files_read(), "--log", log.tool]
         next_step = shlex.join(["calibrant", "recalibrate", *given, "-o", "map.json"])
@@ -153,11 +154,13 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
     print_result(f"\nNext: {one_line(next_step)}")
 
 
-def next_command(verdict: Verdict, outcome: str | None, prediction: str | None, weight: str | None) -> str:
+def next_command(
+    verdict: Verdict, files: list[str], outcome: str | None, prediction: str | None, weight: str | None = None
+) -> str:
     """Return the command that follows from a verdict, or its words where there is none."""
     given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]
     columns = [*given, "-p", prediction] if outcome and prediction else []
-    data = [*rows_typed(), *columns, *(["-w", weight] if weight and columns else [])]
+    data = [*files, *columns, *(["-w", weight] if weight and columns else [])]
     if verdict.action == "recalibrate":
         groups = ["--groups", ",".join(verdict.group_columns)] if verdict.group_columns else []
         return shlex.join(["calibrant", "recalibrate", *map(str, data), *groups, "-o", "map.json"])
