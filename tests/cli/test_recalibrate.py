@@ -161,7 +161,7 @@ def test_groups_are_audited_by_value_and_listed_before_and_after(folder):
     named = ("recalibrate", "groups.csv", *words[2:], "--groups", "g,h")
     done = run(*named, cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "audited      the values of g, h, alone and in pairs: 11 groups and everyone" in done.stdout
+    assert "audit of the values of g, h, alone and in pairs: 11 groups and everyone: p " in done.stdout
     assert "who pays, in points" in done.stdout
     assert "fitted without it" in done.stderr
     whom = json.loads(run(*named, "--json", cwd=folder).stdout)["assessment"]["for_whom"]

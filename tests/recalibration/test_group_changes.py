@@ -11,13 +11,12 @@ import calibrant as cb
 from calibrant.recalibration.assess_groups import (
     GroupAssessment,
     GroupChange,
-    change_sheet,
+    change_table,
     for_whom,
     group_changes,
     groups_worse_off,
     named_members,
     score_sheet,
-    short_change_sheet,
 )
 
 
@@ -84,11 +83,11 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     assert in_points.startswith("in points: for 3 of 11 groups the mean prediction is farther")
     assert "g = a" in in_points
     assert "points too high after: farther by " in in_points
-    assert in_points.endswith("), beyond noise")
+    assert in_points.endswith("), beyond chance")
     assert "still wrong for some (" in found.finding
     assert "of 11 groups at the 5% level)" in found.finding
     assert found.finding.endswith("observed")
-    assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond noise for")
+    assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond chance for")
     assert by_log_loss.startswith("by log loss: of 11 groups, g = a and h = m loses most")
     assert by_audit.startswith("by the audit: 3 of 11 groups are wrong at the 5% level after the repair")
     assert "and not before: the smallest p-value has g = a" in by_audit
@@ -132,7 +131,7 @@ def test_small_groups_are_listed_and_not_judged():
     found = judged(frame)
     small = [one for one in found.changes if not one.judged]
     assert {one.rule for one in small} >= {"h = x"}
-    assert all(one.effect.endswith(("too few records", "as far as before")) for one in small)
+    assert all(one.effect == one.brier_effect == "open" for one in small)
     assert f"{len(small)} more have too few records" in found.who_pays[0]
 
 
@@ -191,15 +190,20 @@ def test_stored_and_shown():
     assert GroupAssessment.from_dict(found.to_dict()) == found
     old = {k: v for k, v in found.to_dict().items() if k not in ("changes", "audited")}  # of older files
     assert GroupAssessment.from_dict(old).changes == ()
-    sheet, short = change_sheet(found.changes), short_change_sheet(found.changes)
-    assert len(sheet.lines) == len(short.lines) == 12
+    sheet = change_table(found.changes)
+    assert len(sheet.lines) == 12
     line = dict(zip(sheet.columns, (cell.text for cell in sheet.lines[0]), strict=True))
-    assert line["group"] == "g = b"
-    assert [cell.text[0] for cell in sheet.lines[0][4:7:2]] == ["+", "+"]  # still too low, by less
-    assert line["mean prediction is"] == "closer"
+    first = found.changes[0]
+    points = [
+        f"{100 * x.difference:+.1f} ({100 * x.low:.1f} to {100 * x.high:.1f})"
+        for x in (first.before, first.after)
+    ]
+    assert line["difference before → after"] == " → ".join(points)
+    assert (line["group"], line["change"]) == ("g = b", "better")
+    assert first.before.difference > first.after.difference > 0  # still too low, by less
     scores = score_sheet(found.changes)
     line = dict(zip(scores.columns, (cell.text for cell in scores.lines[0]), strict=True))
-    assert (line["p before"], line["Brier score is"]) == ("≤ 0.005", "better")
+    assert (line["p before"], line["Brier score"]) == ("≤ 0.005", "better")
 
 
 def test_nobody_to_judge_says_nothing():

@@ -25,14 +25,14 @@ from calibrant.groups.rules import rules_from_json
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
-from calibrant.recalibration.assess_groups import short_change_sheet
+from calibrant.recalibration.assess_groups import WORDS_OF_CHANGE, change_table
 from calibrant.recalibration.recalibrate import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.records import Missing
 
 HARMS, TOO_LITTLE = 1, 3
-MOST_GROUPS = 100  # printed
+MAX_GROUPS_SHOWN = 100  # printed
 FIT_SHARE = 0.25  # of the progress bar; the rest is the assessment
 ARGUMENTS = {p.name for p in signature(fit).parameters.values() if p.kind is not p.VAR_KEYWORD}
 FITTING = (
@@ -270,11 +270,13 @@ def _show_changes(assessment: Assessment) -> None:
         return
     print_result("\nFor whom, on held-out records")
     print_sentences(str(assessment.for_whom))
-    print_result("\nEvery group before and after: mean predictions, and observed minus predicted in points")
+    print_result("\nEvery group before and after: observed minus predicted, in points, with 95% intervals")
     changes = assessment.for_whom.changes
-    show_sheet(short_change_sheet(changes[:MOST_GROUPS]))
-    left = len(changes) - MOST_GROUPS
+    show_sheet(change_table(changes[:MAX_GROUPS_SHOWN]))
+    left = len(changes) - MAX_GROUPS_SHOWN
     if left > 0:
         more = pluralize(left, "more group is", "more groups are")
         print_result(f"{more} in the output of --json, largest z first")
-    print_note("After: each record repaired by a map fitted without it. --json has intervals and p-values.")
+    print_note(
+        WORDS_OF_CHANGE, "After: each record repaired by a map fitted without it. --json has p-values."
+    )

@@ -16,19 +16,18 @@ from calibrant.evaluation.repair_preview import (
 )
 from calibrant.evaluation.tables import details, first_table, footnotes, leading_groups, measure_table
 from calibrant.evaluation.verdict import disagreement_note
-from calibrant.formatting import format_points, format_pvalue, format_value, pluralize
+from calibrant.formatting import format_pvalue, format_value, pluralize
 from calibrant.groups.audit_result import group_table
 from calibrant.groups.error_rates import TRADE_OFF, audited_error_rates
+from calibrant.recalibration.assess_groups import WORDS_OF_CHANGE, change_table
 from calibrant.report import charts
 from calibrant.report.charts.canvas import Spec
 from calibrant.report.page import GROUPS_SHOWN, Overview, PageVerdict, Section, rendered
-from calibrant.results import Table, number_cell, text_cell
 
 if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import Evaluation
     from calibrant.evaluation.repair_preview import Proposal
     from calibrant.groups.group_comparison import GroupComparison
-    from calibrant.recalibration.assess_groups import GroupChange, GroupSide
     from calibrant.report.answers import Answers
 
 TONES = {"calibrated": "good", "miscalibrated": "bad", "groups": "bad"}  # else "unknown"
@@ -159,8 +158,7 @@ def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
         records = f"a random sample of {repaired.tried_on:,} of the {records}"
     text = (
         f"A shift of {', '.join(repaired.columns) or 'the groups'} on the logit scale, cross-fitted on "
-        f"{records}. Fixed: wrong before, within chance after. Better: closer to the truth. Worse: farther "
-        "from it, beyond chance. Open: undecided."
+        f"{records}. {WORDS_OF_CHANGE}"
     )
     return [_folded("whom-after", title, text, sheets=(change_table(repaired.whom.changes),))]
 
@@ -177,41 +175,10 @@ def repair_sentence(repaired: GroupRepair) -> str:
     if abs(away.after.difference) <= abs(away.before.difference):
         return said
     side = "high" if away.after.difference < 0 else "low"
-    chance = "beyond chance" if change_word(away) == "worse" else "within chance"
+    chance = "beyond chance" if away.effect == "worse" else "within chance"
     before, after = (f"{100 * abs(part.difference):.1f}" for part in (away.before, away.after))
     moves = f"moves from {before} to {after} points too {side} ({chance})"
     return f"{said} The group {away.rule} {moves}.".lstrip()
-
-
-def change_table(changes: Sequence[GroupChange]) -> Table:
-    """Return every group before and after a repair, with one word for the change."""
-    columns = ("group", "records", "difference before → after", "change")
-    lines = (
-        (
-            text_cell(one.rule),
-            number_cell(one.size, f"{one.size:,}"),
-            number_cell(one.before.difference, f"{_with_interval(one.before)} → {_with_interval(one.after)}"),
-            text_cell(change_word(one)),
-        )
-        for one in changes
-    )
-    return Table(columns, tuple(lines))
-
-
-def _with_interval(side: GroupSide) -> str:
-    """Write a difference with its interval, in points: "+2.9 (1.8 to 4.1)"."""
-    width = side.high - side.low
-    low, high = (format_points(end, width).lstrip("+") for end in (side.low, side.high))
-    return f"{format_points(side.difference, width)} ({low} to {high})"
-
-
-def change_word(one: GroupChange) -> str:
-    """Return "fixed", "better", "worse" or "open" for what a repair does to a group."""
-    if (one.before.low > 0 or one.before.high < 0) and one.after.low <= 0 <= one.after.high:
-        return "fixed"
-    if abs(one.after.difference) < abs(one.before.difference):
-        return "better"
-    return "worse" if one.farther.lower > 0 else "open"
 
 
 REPAIR_SENTENCES = {

@@ -214,7 +214,7 @@ def group_repair(evaluation: Evaluation) -> GroupRepair | str | None:
         result = fitted.assessment
         if result is None or result.for_whom is None:
             return fitted.why_not_assessed
-        return GroupRepair(result.for_whom, sample.n, len(evaluation.forecasts.records), tuple(covariates))
+        return GroupRepair(result.for_whom, result.n, len(evaluation.forecasts.records), tuple(covariates))
     except CalibrantError as reason:
         return str(reason)
 

@@ -23,7 +23,7 @@ from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.recalibration.assess_groups import (
     HELD_OUT,
     GroupAssessment,
-    change_sheet,
+    change_table,
     for_whom,
     score_sheet,
 )
@@ -140,7 +140,7 @@ class Assessment:
         if self.for_whom is None:
             return shown
         changes, left = self.for_whom.changes[:IN_NOTEBOOKS], len(self.for_whom.changes) - IN_NOTEBOOKS
-        every = change_sheet(changes).as_html() + score_sheet(changes).as_html()
+        every = change_table(changes).as_html() + score_sheet(changes).as_html()
         are = pluralize(left, "more group is", "more groups are")
         more = [f"{are} in .for_whom.changes."] if left > 0 else []
         told = html_paragraphs(*str(self.for_whom).splitlines())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, product
 from itertools import combinations as combinations_of
@@ -17,7 +17,6 @@ from calibrant.fits.levels import Levels, costs
 from calibrant.formatting import (
     at_floor,
     format_points,
-    percent,
     pluralize,
     predicted_observed_exactly,
     pvalue_text,
@@ -30,7 +29,7 @@ from calibrant.inference.pvalues import LEVEL, bonferroni
 from calibrant.metrics.scores import CLIP
 from calibrant.parallel import dot
 from calibrant.recalibration.maps.columns import BinnedColumn, coded, encode
-from calibrant.results import Array, Table, TableCell, json_object, number_cell, text_cell
+from calibrant.results import Array, Table, json_object, number_cell, text_cell
 
 CHANGE_CONFIDENCE = 0.95  # that no limit of any group is wrong
 MAX_PAIRS = 400  # of values of two covariates that are judged, largest first
@@ -73,6 +72,15 @@ class GroupSide:
     def written_pvalue(self) -> str:
         shown = pvalue_text(self.pvalue, self.pvalue_is_bound)
         return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
+
+    @property
+    def with_interval(self) -> str:
+        """The difference with its interval, in points: "+2.9 (1.8 to 4.1)"."""
+        width = self.high - self.low
+        if math.isnan(width):  # too few records for an interval
+            return format_points(self.difference)
+        low, high = (format_points(end, width).lstrip("+") for end in (self.low, self.high))
+        return f"{format_points(self.difference, width)} ({low} to {high})"
 
     @property
     def in_words(self) -> str:
@@ -121,21 +129,20 @@ class GroupChange:
 
     @property
     def effect(self) -> str:
-        """Whether the mean prediction is closer to the observed frequency, in words."""
-        return self._sure(self.farther, ("as far as before", "farther", "closer"))
+        """One word for the mean prediction: "fixed", "better", "worse" or "open"."""
+        before, after = self.before, self.after
+        if self.judged and (before.low > 0 or before.high < 0) and after.low <= 0 <= after.high:
+            return "fixed"
+        if self.judged and abs(after.difference) < abs(before.difference):
+            return "better"
+        return "worse" if self.judged and self.farther.lower > 0 else "open"
 
     @property
     def brier_effect(self) -> str:
-        """Whether the Brier score is better, in words."""
-        return self._sure(self.brier, ("as before", "worse", "better"))
-
-    def _sure(self, increase: ChangeInterval, words: tuple[str, str, str]) -> str:
-        if increase.value == 0:
-            return words[0]
-        way = words[1] if increase.value > 0 else words[2]
-        if not self.judged:
-            return f"{way}, too few records"
-        return f"{way}, within noise" if increase.within_noise else way
+        """One word for the Brier score: "better", "worse", or "open" where chance could explain it."""
+        if not self.judged or self.brier.within_noise:
+            return "open"
+        return "worse" if self.brier.value > 0 else "better"
 
 
 def group_changes(
@@ -268,10 +275,10 @@ def _by_brier(judged: Sequence[GroupChange]) -> str:
 def _beyond_noise(increases: Sequence[ChangeInterval]) -> str:
     sure, of = sum(not one.within_noise for one in increases), len(increases)
     if of == 1:
-        return "beyond noise" if sure else "within noise"
+        return "beyond chance" if sure else "within chance"
     if not sure:
-        return "within noise for all of them"
-    return f"beyond noise for {'all' if sure == of else f'{sure:,}'} of them"
+        return "within chance for all of them"
+    return f"beyond chance for {'all' if sure == of else f'{sure:,}'} of them"
 
 
 SUBPOPULATIONS = 300
@@ -354,14 +361,17 @@ class GroupAssessment:
         return cls(sides[0], sides[1], least, int(stored["groups"]), changes, str(stored.get("audited", "")))
 
     def __str__(self) -> str:
-        lines = [
-            *([f"audited      {self.audited}"] if self.audited else []),
-            f"M            {self.before.metric:.4g} before, {self.after.metric:.4g} after",
-            f"M / sigma_0  {self.before.ratio:.3g} before, {self.after.ratio:.3g} after",
-            f"p-value      {self.before.written_pvalue} before, {self.after.written_pvalue} after",
-            self.finding,
-        ]
+        audited = f"audit of {self.audited}" if self.audited else "audit"
+        lines = [f"{audited}: p {self._pvalues}", self.finding]
         return "\n".join([*lines, *(f"who pays, {one}" for one in self.who_pays)])
+
+    @property
+    def _pvalues(self) -> str:
+        before, after = (
+            text if text[0] in "<≤" else f"= {text}"
+            for text in (self.before.written_pvalue, self.after.written_pvalue)
+        )
+        return f"{before} before, {after} after"
 
     @property
     def finding(self) -> str:
@@ -532,56 +542,38 @@ def _groups(
     return [*chain.from_iterable(by_column), *kept]
 
 
+WORDS_OF_CHANGE = (
+    "Fixed: wrong before, within chance after. Better: closer to the truth. Worse: farther from it, beyond "
+    "chance. Open: undecided."
+)
 HELD_OUT = (
-    "“After” is honest: the predictions of each record were repaired by a map fitted to other records, four "
-    "fifths of all, in turn. Differences are observed minus predicted, in percentage points; a positive one "
-    "means that the predictions are too low."
+    "Each record was repaired by a map fitted to others. Differences are observed minus predicted, in "
+    f"percentage points: positive where predictions are too low. {WORDS_OF_CHANGE}"
 )
 
 
-def change_sheet(changes: Sequence[GroupChange]) -> Table:
-    columns = (
-        "group", "records", "observed", "predicted before", "difference", "predicted after", "difference",
-        "mean prediction is",
-    )  # fmt: skip
-    return Table(columns, tuple(_line(one, _difference) for one in changes))
+def change_table(changes: Sequence[GroupChange]) -> Table:
+    """Return every group before and after a repair, with one word for the change."""
+    columns = ("group", "records", "difference before → after", "change")
+    lines = (
+        (
+            text_cell(one.rule),
+            number_cell(one.size, f"{one.size:,}"),
+            number_cell(one.before.difference, f"{one.before.with_interval} → {one.after.with_interval}"),
+            text_cell(one.effect),
+        )
+        for one in changes
+    )
+    return Table(columns, tuple(lines))
 
 
 def score_sheet(changes: Sequence[GroupChange]) -> Table:
-    columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier score is")
+    columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier score")
     lines = []
     for one in changes:
         sides = one.before, one.after
         tests = [number_cell(x.pvalue, pvalue_text(x.pvalue, floor=x.pvalue_is_bound)) for x in sides]
         scores = [number_cell(x.brier, f"{x.brier:.4f}") for x in sides]
-        lines.append((*_who(one)[:2], *tests, *scores, text_cell(one.brier_effect)))
+        who = text_cell(one.rule), number_cell(one.size, f"{one.size:,}")
+        lines.append((*who, *tests, *scores, text_cell(one.brier_effect)))
     return Table(columns, tuple(lines))
-
-
-def short_change_sheet(changes: Sequence[GroupChange]) -> Table:
-    """Return the same without intervals, p-values and scores, for a terminal."""
-    columns = ("group", "records", "observed", "before", "off by", "after", "off by", "mean prediction is")
-    return Table(columns, tuple(_line(one, lambda side: format_points(side.difference)) for one in changes))
-
-
-def _line(one: GroupChange, difference: Callable[[GroupSide], str]) -> tuple[TableCell, ...]:
-    means = list[TableCell]()
-    for side in (one.before, one.after):
-        means += _mean(side.predicted), number_cell(side.difference, difference(side))
-    return (*_who(one), *means, text_cell(one.effect))
-
-
-def _who(one: GroupChange) -> tuple[TableCell, ...]:
-    return text_cell(one.rule), number_cell(one.size, f"{one.size:,}"), _mean(one.happened)
-
-
-def _mean(share: float) -> TableCell:
-    return number_cell(share, percent(share))
-
-
-def _difference(side: GroupSide) -> str:
-    width = side.high - side.low
-    if math.isnan(width):  # too few records for an interval
-        return format_points(side.difference, 1.0)
-    low, size, high = (format_points(value, width) for value in (side.low, side.difference, side.high))
-    return f"{size} ({low} to {high})"
