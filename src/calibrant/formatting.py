@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def without_noise(value: float) -> float:
@@ -72,7 +73,8 @@ def format_pvalue(pvalue: float | None, bound: bool = False) -> str:
         return "<0.001"
     if bound:
         return "<0.01" if pvalue < 0.01 else f"≤{pvalue:.2g}"
-    return f"{pvalue:.3f}" if round(pvalue, 3) < 0.01 else f"{pvalue:.2f}"
+    small_or_near_level = round(pvalue, 3) < 0.01 or 0.045 <= pvalue < 0.055  # 0.048 is not 0.05
+    return f"{pvalue:.3f}" if small_or_near_level else f"{pvalue:.2f}"
 
 
 def at_floor(pvalue: float | None, draws: int) -> bool:
@@ -139,6 +141,13 @@ def percent_pair(first: float, second: float) -> tuple[str, str]:
             same = max(same, min(6, 1 - math.floor(math.log10(min(small)))))
         digits = [same, same]
     return f"{100 * first:.{digits[0]}f}%", f"{100 * second:.{digits[1]}f}%"
+
+
+def percents(shares: Sequence[float]) -> list[str]:
+    """Write the shares of a table as percentages with equally many decimals: one, or more where one is rare."""
+    rare = min((share for share in shares if share > 0), default=1.0)
+    digits = 1 if rare >= 0.01 else min(4, 1 - math.floor(math.log10(100 * rare)))
+    return [f"{100 * without_noise(share):.{digits}f}%" for share in shares]
 
 
 def whole_percent(share: float) -> str:

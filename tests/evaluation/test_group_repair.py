@@ -94,7 +94,7 @@ def test_what_cannot_be_tried_is_said(monkeypatch):
     frame = rows(400)
     assert group_repair(cb.evaluate(frame["y"], frame["p"], **QUICK)) is None
     assert "fractions" in group_repair(evaluated(frame.assign(y=frame["y"] * 0.9)))
-    monkeypatch.setattr(repair_preview, "MOST_VALUES", 3)
+    monkeypatch.setattr(repair_preview, "MAX_GROUP_VALUES", 3)
     assert "5 values" in group_repair(evaluated(frame))
 
 
@@ -105,7 +105,7 @@ def test_the_audit_before_the_fix_is_the_one_under_for_whom():
 
 
 def test_a_sample_says_that_it_is_one_and_whose_answer_counts(monkeypatch):
-    monkeypatch.setattr(repair_preview, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(repair_preview, "MAX_RECORDS", 1_000)
     monkeypatch.setattr(repair_preview, "SAMPLED", 500)
     found = evaluated(rows())
     section = {part.id: part for part in sections(found, "", group_repair(found))}["whom-after"]
@@ -114,7 +114,7 @@ def test_a_sample_says_that_it_is_one_and_whose_answer_counts(monkeypatch):
 
 
 def test_many_records_are_sampled_alike_for_the_same_seed(monkeypatch):
-    monkeypatch.setattr(repair_preview, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(repair_preview, "MAX_RECORDS", 1_000)
     monkeypatch.setattr(repair_preview, "SAMPLED", 500)
     found = evaluated(rows())
     assert group_repair(found).tried_on == 500
@@ -123,7 +123,7 @@ def test_many_records_are_sampled_alike_for_the_same_seed(monkeypatch):
 
 @pytest.mark.parametrize("masks", [False, True])
 def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch, masks):
-    monkeypatch.setattr(repair_preview, "MOST_RECORDS", 300)
+    monkeypatch.setattr(repair_preview, "MAX_RECORDS", 300)
     monkeypatch.setattr(repair_preview, "SAMPLED", 100)
     rng = np.random.default_rng(2)
     y, p = rng.integers(0, 2, 400), rng.integers(1, 4, 400) / 4

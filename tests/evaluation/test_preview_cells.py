@@ -17,7 +17,7 @@ def test_merged_levels_preview_what_levels_do(monkeypatch):
     forecasts = cb.Forecasts(rng.random(len(p)) < p**1.3, p)
     wanted = [find_measure("smooth"), find_measure("brier")]
     levels = preview(forecasts, wanted, seed=1)
-    monkeypatch.setattr(repair_preview, "MANY_LEVELS", 10_000)
+    monkeypatch.setattr(repair_preview, "MIN_MERGED_LEVELS", 10_000)
     monkeypatch.setattr(repair_preview, "MAX_PREVIEW_CELLS", 4_096)
     cells = preview(forecasts, wanted, seed=1)
     for one, other in zip(levels.changes, cells.changes, strict=True):
@@ -32,6 +32,6 @@ def test_weighted_records_are_not_merged(monkeypatch):
     p = rng.random(500)
     forecasts = cb.Forecasts(rng.random(len(p)) < p, p, sample_weight=rng.random(len(p)))
     levels = preview(forecasts, [], seed=1)
-    monkeypatch.setattr(repair_preview, "MANY_LEVELS", 100)
+    monkeypatch.setattr(repair_preview, "MIN_MERGED_LEVELS", 100)
     monkeypatch.setattr(repair_preview, "MAX_PREVIEW_CELLS", 50)
     assert preview(forecasts, [], seed=1).task.loss == levels.task.loss

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.repair_preview import FEWEST, FOLDS, preview
+from calibrant.evaluation.repair_preview import FOLDS, MIN_RECORDS, preview
 from calibrant.evaluation.rows import select_measures
 from calibrant.fits import crossfit
 
@@ -50,6 +50,6 @@ def test_recalibration_removes_what_is_wrong(forecasts):
 
 
 def test_too_few_records_say_nothing():
-    y, p = np.arange(FEWEST - 1) % 2, np.linspace(0.1, 0.9, FEWEST - 1)
+    y, p = np.arange(MIN_RECORDS - 1) % 2, np.linspace(0.1, 0.9, MIN_RECORDS - 1)
     assert preview(cb.Forecasts(y, p), [], seed=5) is None
     assert preview(cb.Forecasts([0, *y], [0.05, *p]), [], seed=5) is not None

@@ -13,7 +13,7 @@ from scipy.stats import binom, chi2
 
 from calibrant import recalibrate
 from calibrant.fits.levels import Levels, levels_of_sorted
-from calibrant.fits.spline import CLIP, LEAST, curvature_pvalue
+from calibrant.fits.spline import CLIP, MIN_VARIANCE, curvature_pvalue
 
 
 def levels(y, p):
@@ -51,7 +51,9 @@ def test_the_statistic_is_what_three_columns_explain(sample, start):
     found = Levels.of(sample.forecasts, frequency=True)
     weights = 10.0 ** ((start + np.arange(len(found))) % 4 - 2)  # not so far apart that rounding decides
     found = Levels(found.values, found.rates, found.weights * weights)
-    statistic = oracle.score_statistic_by_projection(found.values, found.rates, found.weights, CLIP, LEAST)
+    statistic = oracle.score_statistic_by_projection(
+        found.values, found.rates, found.weights, CLIP, MIN_VARIANCE
+    )
     assert curvature_pvalue(found) == pytest.approx(chi2.sf(statistic, 3), rel=1e-4, abs=1e-9)
 
 

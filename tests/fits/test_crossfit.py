@@ -204,7 +204,7 @@ def test_very_many_records_are_dealt_by_numbers(monkeypatch):
     p = np.round(rng.random(20_000), 2)
     forecasts = cb.Forecasts(rng.random(len(p)) < p**1.3, p)
     one_by_one = cross_fitted(forecasts, "isotonic", 5, 1)
-    monkeypatch.setattr(crossfit, "MANY", 10_000)
+    monkeypatch.setattr(crossfit, "MIN_NUMBERED_RECORDS", 10_000)
     dealt = list(crossfit.split_folds(forecasts, 5, 1))
     parts = [part for part, _ in dealt]
     assert len(parts) == 5

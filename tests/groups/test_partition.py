@@ -74,7 +74,7 @@ def test_many_cells_are_numbered_by_occupation(monkeypatch):
     columns, p, y, w = _sample(300, 5, 2, 2)
     terms = Variant().terms(p, y, w)
     plain = Partition.by(columns)
-    monkeypatch.setattr(subpopulations, "MOST_CELLS", 3)
+    monkeypatch.setattr(subpopulations, "MAX_CELLS", 3)
     sparse = Partition.by(columns)
     assert list(sparse.rules) == [
         r for r, size in zip(plain.rules, plain.measure(terms).size, strict=True) if size

@@ -31,8 +31,8 @@ def apart_by_merging(forecasts, grid, row, draws):
 
 @pytest.mark.parametrize("name", ["smooth", "emd", "atb", "l1-atb"])
 def test_the_same_noise_on_levels_and_on_cells(name, monkeypatch):
-    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
-    monkeypatch.setattr(coarsening, "TOLERATED", 0.2)
+    monkeypatch.setattr(coarsening, "MAX_UNMERGED_LEVELS", 1_000)
+    monkeypatch.setattr(coarsening, "MAX_ADDED_SHARE", 0.2)
     row = find_measure(name)
     for p in shapes(6_000):
         y = np.random.default_rng(6).random(len(p)) < p
@@ -93,9 +93,9 @@ def test_compared_on_cells_as_on_levels(name, monkeypatch):
     other = np.clip(p + 0.1 * rng.random(len(p)), 0, 1)
     how = {"measure": name, "draws": 999, "seed": 1}
     levels = cb.compare(y, p, other, **how)
-    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
-    monkeypatch.setattr(coarsening, "FEWEST_CELLS", 256)
-    monkeypatch.setattr(coarsening, "TOLERATED", 0.05)
+    monkeypatch.setattr(coarsening, "MAX_UNMERGED_LEVELS", 1_000)
+    monkeypatch.setattr(coarsening, "MIN_CELLS", 256)
+    monkeypatch.setattr(coarsening, "MAX_ADDED_SHARE", 0.05)
     cells = cb.compare(y, p, other, **how)
     assert levels.cells is None
     assert cells.cells <= 1_100
@@ -111,8 +111,8 @@ def test_compared_on_cells_as_on_levels(name, monkeypatch):
 @pytest.mark.parametrize("alike", [False, True], ids=["any", "alike within clusters"])
 @pytest.mark.parametrize("name", ["smooth", "atb"])
 def test_clusters_keep_the_promise_as_well(name, alike, monkeypatch):
-    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
-    monkeypatch.setattr(coarsening, "TOLERATED", 0.5)
+    monkeypatch.setattr(coarsening, "MAX_UNMERGED_LEVELS", 1_000)
+    monkeypatch.setattr(coarsening, "MAX_ADDED_SHARE", 0.5)
     rng, row = np.random.default_rng(8), find_measure(name)
     c = rng.integers(0, 600, 6_000)
     p = (
@@ -134,7 +134,7 @@ def test_merged_clusters_give_the_interval_of_single_predictions(monkeypatch):
     c, p = rng.integers(0, 2_000, 20_000), rng.random(20_000)
     y = rng.random(20_000) < 0.9 * p
     merged = cb.confidence_interval(y, p, clusters=c, draws=199)
-    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 10**9)
+    monkeypatch.setattr(coarsening, "MAX_UNMERGED_LEVELS", 10**9)
     single = cb.confidence_interval(y, p, clusters=c, draws=199)
     assert merged.cells is not None
     assert single.cells is None

@@ -222,7 +222,7 @@ def test_a_lone_outcome_has_a_closed_form(others, at, mass, mirrored):
     )
     found = certify(f)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lower_distance, "FEW", 0)
+        patch.setattr(lower_distance, "MAX_CLOSED_FORM_LEVELS", 0)
         general = certify(f, tolerance=1e-9)
     assert found.upper - found.lower <= 1e-12
     assert general.lower - 1e-14 <= found.value <= general.upper + 1e-14

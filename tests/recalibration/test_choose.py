@@ -30,7 +30,7 @@ def test_cox_rejects_where_the_likelihood_ratio_is_beyond_chi_squared():
     for k in range(30):
         p = rng.uniform(0.05, 0.95, 80)  # no prediction that a clip could move
         y = (rng.random(80) < np.clip(p + 0.03 * (k % 8), 0, 1)).astype(float)
-        rejected = bool(chi2.sf(slow_likelihood_ratio(y, p), 2) < choose.LEVEL)
+        rejected = bool(chi2.sf(slow_likelihood_ratio(y, p), 2) < choose.TEST_LEVEL)
         assert choose._cox_rejects(Levels.of(Forecasts(y, p))) == rejected
         answers.add(rejected)
     assert answers == {True, False}

@@ -16,7 +16,7 @@ UGLY = st.one_of(st.sampled_from([0.0, 1.0, 0.1, 0.3, 0.3 + 2.0**-53, 5e-324]), 
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(samples, "MOST_DEALT", 1_000)
+    monkeypatch.setattr(samples, "MAX_DEALT_RECORDS", 1_000)
 
 
 def _drawn(n, seed=0, digits=None):
@@ -29,7 +29,7 @@ def _drawn(n, seed=0, digits=None):
 def test_cells_hold_every_record_once(pairs, cells):
     y, p = np.array(pairs, dtype=float).T
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(samples, "MOST_DEALT", 0)
+        patched.setattr(samples, "MAX_DEALT_RECORDS", 0)
         patched.setattr(samples, "FOLD_CELLS", cells)
         held = ForecastSample(cb.Forecasts(y, p)).in_cells
     assert (held.ones.sum(), held.zeros.sum()) == (y.sum(), (1 - y).sum())
@@ -48,7 +48,7 @@ def test_the_map_is_that_of_all_records_and_the_gain_that_of_folds_of_records(me
     y, p = _drawn(6_000, digits=digits)
     one_by_one = cb.recalibrate(y, p, method=method, seed=1)
     gain, spread = one_by_one.assessment.gain, one_by_one.assessment.upper - one_by_one.assessment.lower
-    monkeypatch.setattr(samples, "MOST_DEALT", 1_000)
+    monkeypatch.setattr(samples, "MAX_DEALT_RECORDS", 1_000)
     monkeypatch.setattr(samples, "FOLD_CELLS", 2_048)
     by_cells = cb.recalibrate(y, p, method=method, seed=1)
     assert one_by_one.assessment.cells is None

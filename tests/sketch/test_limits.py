@@ -69,7 +69,7 @@ def parquet_bomb(path, rows, columns=storage.SUMS, **about):
 def test_a_sketch_is_checked_before_its_cells_are_loaded(
     rows, about, columns, message, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(storage, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(storage, "MAX_UNPACKED_BYTES", 2**20)
     monkeypatch.setattr(storage, "_rebuilt", lambda *_: pytest.fail("the cells were loaded"))
     path = tmp_path / "bomb.parquet"
     parquet_bomb(path, rows, columns, **about)

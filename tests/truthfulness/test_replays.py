@@ -83,7 +83,7 @@ def test_a_rare_outcome_that_no_draw_shows_makes_no_lie_helpful():
 def test_rare_outcomes_are_drawn_with_their_chances(monkeypatch, name):
     truth = np.array([0.5, 0.3, 0.3, 1e-4, 2e-4, 2e-4, 0.9995, 1 - 1e-6])
     exact = cb.incentives(truth, name)
-    monkeypatch.setattr(lies, "MOST", 1)
+    monkeypatch.setattr(lies, "MAX_ENUMERATED_ON_REQUEST", 1)
     drawn = cb.incentives(truth, name, draws=200, seed=5)
     assert not drawn.enumerated
     assert drawn.draws == 200

@@ -28,7 +28,7 @@ from calibrant.online.state import read_text, sealed
 
 ALPHA = 0.05
 SCHEMA, SCHEMA_VERSION = "calibrant-monitor", 1
-NAMED = 3  # groups named in the line of an alarm
+MAX_GROUPS_NAMED = 3  # groups named in the line of an alarm
 ALARM = 1  # exit code
 
 
@@ -182,7 +182,11 @@ def _since(readings: Mapping[str, Reading]) -> str:
     if len(readings) == 1:
         return "".join(since.values())
     said = [f" {name}{words}" for name, words in since.items()]
-    return " in" + ",".join(said[:NAMED]) + (f" and {len(said) - NAMED:,} more" if len(said) > NAMED else "")
+    return (
+        " in"
+        + ",".join(said[:MAX_GROUPS_NAMED])
+        + (f" and {len(said) - MAX_GROUPS_NAMED:,} more" if len(said) > MAX_GROUPS_NAMED else "")
+    )
 
 
 def _line(name: str, reading: Reading, new: int) -> list[str]:

@@ -220,8 +220,8 @@ def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
 
 
 COLUMNS = ("outcome", "prediction", "weight", "missing", "pos_label", "scale")
-SHOWN = ("kuiper", "smooth")
-GROUPS_SHOWN = 50
+GROUP_MEASURES = ("kuiper", "smooth")
+MAX_GROUPS_SHOWN = 50
 
 
 def is_sketch(file: str) -> bool:
@@ -326,21 +326,21 @@ def show_groups(sketch: Sketch) -> None:
     if not groups:
         return
     lines = []
-    for key, part in groups[:GROUPS_SHOWN]:
+    for key, part in groups[:MAX_GROUPS_SHOWN]:
         if part.n:
-            taken = [part.measure(name) for name in SHOWN]
+            taken = [part.measure(name) for name in GROUP_MEASURES]
             shown = [map(readable_number, (one.value, one.lower, one.upper)) for one in taken]
             label = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
             lines.append([label, f"{part.n:,}", *("{} in [{}, {}]".format(*bounds) for bounds in shown)])
     print_result()
     title = f"Groups by {', '.join(sketch.by)}, largest first"
-    more = f" ({len(groups) - GROUPS_SHOWN:,} more)" if len(groups) > GROUPS_SHOWN else ""
-    show_table(["group", "records", *SHOWN], lines, title + more)
+    more = f" ({len(groups) - MAX_GROUPS_SHOWN:,} more)" if len(groups) > MAX_GROUPS_SHOWN else ""
+    show_table(["group", "records", *GROUP_MEASURES], lines, title + more)
 
 
 def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
     return [
-        {"group": key, "n": part.n, "measures": [part.measure(name).to_dict() for name in SHOWN]}
+        {"group": key, "n": part.n, "measures": [part.measure(name).to_dict() for name in GROUP_MEASURES]}
         for key, part in sketch.groups.items()
         if part.n
     ]

@@ -29,7 +29,7 @@ from calibrant.online.inputs import batch_ends
 from calibrant.online.state import read_text, sealed
 from calibrant.results import Array
 
-FEW = 100_000  # rows up to which the lower distance is computed while one waits
+MAX_DISTANCE_ROWS = 100_000  # rows up to which the lower distance is computed while one waits
 
 
 @click.command(epilog=opt.examples("calibrant stream loans.csv -y default -p p -o calibrated.csv"))
@@ -175,7 +175,11 @@ def _scores(y: Array, p: Array) -> dict[str, float | None]:
     if not len(y):
         return {"brier": None, "smooth": None, "lower": None}
     brier, smooth = float(np.mean((y - p) ** 2)), float(smooth_calibration_error(y, p))
-    return {"brier": brier, "smooth": smooth, "lower": float(lower_distance(y, p)) if len(y) <= FEW else None}
+    return {
+        "brier": brier,
+        "smooth": smooth,
+        "lower": float(lower_distance(y, p)) if len(y) <= MAX_DISTANCE_ROWS else None,
+    }
 
 
 def _show(summary: Mapping[str, Any], json_: bool) -> None:

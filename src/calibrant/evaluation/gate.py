@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Outcome = Literal["pass", "fail", "unclear"]
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
 DRAWS = 999
-MOST_MORE = 10  # times as many draws where simulation error could change the outcome
-FEWEST = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
+MAX_DRAWS_FACTOR = 10  # times as many draws where simulation error could change the outcome
+MIN_RECORDS = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
 MAX_FACTOR = 10  # times the records there are: advice to collect more than that helps little
 NARROW = 0.5  # of the limit: an interval with a smaller half-width says that the value lies on the limit
 
@@ -80,8 +80,8 @@ def judge(
 ) -> list[Finding]:
     """Check measures against limits.
 
-    With fewer records than `fewest` nothing is decided; by default that is FEWEST, unless plain values are
-    compared (confidence 0). A measure that cannot be had from a sketch raises NoCertificateError.
+    With fewer records than `fewest` nothing is decided; by default that is MIN_RECORDS, unless plain values
+    are compared (confidence 0). A measure that cannot be had from a sketch raises NoCertificateError.
     """
     wanted = select_measures(list(limits))
     few = too_few(forecasts.n, confidence, fewest)
@@ -94,12 +94,12 @@ def judge(
     rows = [null.bounded(row) for row in measure_rows(forecasts, wanted)]
     close = {row.about.name for row in rows if confidence and _may_flip(row, limits[row.about.name], draws)}
     if close and draws >= DRAWS:
-        more = NullReference(forecasts, draws=MOST_MORE * draws, confidence=confidence, seed=seed)
+        more = NullReference(forecasts, draws=MAX_DRAWS_FACTOR * draws, confidence=confidence, seed=seed)
         rows = [more.bounded(row) if row.about.name in close else row for row in rows]
     findings = []
     for row in rows:
         limit = limits[row.about.name]
-        if row.about.name in close and _may_flip(row, limit, MOST_MORE * draws):
+        if row.about.name in close and _may_flip(row, limit, MAX_DRAWS_FACTOR * draws):
             distance, low, high = _from_ideal(row)
             findings.append(_unclear(row, limit, distance, low or 0.0, high or 0.0, None))
         else:
@@ -125,7 +125,7 @@ def too_few(records: int, confidence: float, fewest: int | None) -> str:
     >>> too_few(7, 0.95, None), too_few(7, 0.0, None)
     ('7 records are too few to say; at least 20 are needed', '')
     """
-    least = (FEWEST if confidence else 1) if fewest is None else fewest
+    least = (MIN_RECORDS if confidence else 1) if fewest is None else fewest
     are = pluralize(records, "record is", "records are")
     return f"{are} too few to say; at least {least:,} are needed" if records < least else ""
 
@@ -251,7 +251,7 @@ def records_needed(records: int, distance: float, low: float, high: float, limit
     """Return about how many records would decide if the value stays as it is, None where more hardly help.
 
     The ends of an interval approach the value as 1 / sqrt(n); the one beyond the limit has to cross it. A
-    value outside its interval counts as the nearer end. Fewer than FEWEST are never advised.
+    value outside its interval counts as the nearer end. Fewer than MIN_RECORDS are never advised.
 
     >>> records_needed(1000, 0.01, 0.0, 0.04, 0.02)
     9000
@@ -265,7 +265,7 @@ def records_needed(records: int, distance: float, low: float, high: float, limit
     factor = (reach / gap) ** 2 if gap > 0 else math.inf
     if factor > MAX_FACTOR and (high - low) / 2 <= NARROW * limit:
         return None
-    return round_up(max(FEWEST, math.ceil(records * max(1.1, min(factor, 1000.0)) - 1e-6)))
+    return round_up(max(MIN_RECORDS, math.ceil(records * max(1.1, min(factor, 1000.0)) - 1e-6)))
 
 
 def _from_ideal(row: ResultRow) -> tuple[float, float | None, float | None]:

@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
 
 FOLDS = 5
-FEWEST = 50  # records; below that a fold says nothing
-MANY_LEVELS = 2**20  # from which neighboring predictions are merged first,
+MIN_RECORDS = 50  # records; below that a fold says nothing
+MIN_MERGED_LEVELS = 2**20  # from which neighboring predictions are merged first,
 MAX_PREVIEW_CELLS = 2**16  # cells of about 1e-5, far below the noise
 MAX_PROPOSAL_CELLS = 256
 CANDIDATES = ("platt", "centered-isotonic")  # two numbers, or any increasing shape: quick to refit
 COST_DRAWS = 19
 MAX_COST_CELLS = 256  # a mean over so few draws needs no more
 METHOD = "hierarchical"
-MOST_RECORDS = 60_000  # on all of which the repair is tried, in about three seconds; a million take a minute
+MAX_RECORDS = 60_000  # on all of which the repair is tried, in about three seconds; a million take a minute
 SAMPLED = 20_000  # records tried of a larger file, so that its report stays quick
-MOST_VALUES = 300  # of all group columns together
+MAX_GROUP_VALUES = 300  # of all group columns together
 MAX_PERMUTED = 100_000  # records: a report should not take minutes
-MOST_DRAWS = 999
+MAX_DRAWS = 999
 
 
 class PreviewedChange(NamedTuple):
@@ -96,8 +96,8 @@ class Preview:
 
 def why_absent(forecasts: Forecasts) -> str:
     """Explain a missing preview; "" where there is one."""
-    if forecasts.n < FEWEST:
-        return f"fewer than {FEWEST} records say nothing about it"
+    if forecasts.n < MIN_RECORDS:
+        return f"fewer than {MIN_RECORDS} records say nothing about it"
     return why_not_dealt(forecasts)
 
 
@@ -105,7 +105,7 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     """Recalibrate by cross-fitting and measure again; None where `why_absent` says why."""
     if why_absent(forecasts):
         return None
-    if forecasts.levels >= MANY_LEVELS:
+    if forecasts.levels >= MIN_MERGED_LEVELS:
         merged = coarse(forecasts, MAX_PREVIEW_CELLS)
         forecasts = forecasts if why_not_dealt(merged) else merged
     parts = held_out(forecasts, "isotonic", FOLDS, seed)
@@ -208,8 +208,8 @@ def group_repair(evaluation: Evaluation) -> GroupRepair | str | None:
         sample = _sample(evaluation)
         covariates = sample.covariates or {}
         values = sum(len(np.unique(column.astype(str))) for column in covariates.values())
-        if values > MOST_VALUES:
-            return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
+        if values > MAX_GROUP_VALUES:
+            return f"the groups have {values:,} values, and the report tries at most {MAX_GROUP_VALUES}"
         fitted = fit_sample(sample, find_method(METHOD), {}, seed=evaluation.seed)
         result = fitted.assessment
         if result is None or result.for_whom is None:
@@ -223,7 +223,7 @@ def _sample(evaluation: Evaluation) -> RowSample:
     """Return the records with the columns of groups; a random part of them where they are many."""
     records: Records = evaluation.forecasts.records
     columns = columns_of(evaluation.groups, records.length, "groups")
-    if len(records) > MOST_RECORDS:
+    if len(records) > MAX_RECORDS:
         coded = code_columns(evaluation.groups, records.length, "groups")
         records = records.break_ties([column.codes for column in coded])  # so that row order does not matter
         drawn = np.random.default_rng(evaluation.seed).choice(len(records), SAMPLED, replace=False)
@@ -251,7 +251,7 @@ def group_differences(evaluation: Evaluation) -> tuple[GroupComparison, ...]:
         records.outcome, records.prediction, weight, records.largest, None, len(records), records.dropped
     )
     options: dict[str, Any] = {"max_permuted": MAX_PERMUTED, "clusters": evaluation.forecasts.clusters}
-    how = evaluation.confidence or 0.95, MOST_DRAWS, evaluation.seed
+    how = evaluation.confidence or 0.95, MAX_DRAWS, evaluation.seed
     return tuple(
         compare_column(column, checked, not column.nominal, *how, **options)
         for column in columns

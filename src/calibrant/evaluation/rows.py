@@ -33,7 +33,7 @@ VERDICT_LEVEL = 0.05
 MAX_NULL_CELLS = 2048  # more levels than that are merged before anything is simulated
 SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
 ISOTONIC = ("brier-mcb", "ici", "e50", "e90")  # whose intervals need the rows where outcomes are fractions
-FEW_ROWS = 50_000  # distinct predictions up to which that takes seconds
+MAX_INTERVAL_LEVELS = 50_000  # distinct predictions up to which that takes seconds
 MAX_CACHED = 2**23  # numbers: 64 MB
 
 
@@ -324,7 +324,7 @@ class NullReference:
             return row
         cells = self._cells(row.about)
         needs_rows = not self.forecasts.binary and row.about.name in ISOTONIC  # inverted tests need fractions
-        few = self.forecasts.levels <= FEW_ROWS and self.forecasts.record_outcomes is not None
+        few = self.forecasts.levels <= MAX_INTERVAL_LEVELS and self.forecasts.record_outcomes is not None
         source = self.forecasts if needs_rows and few else cells.forecasts
         interval = bounds(
             source,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from calibrant.errors import CalibrantError, TooFewClustersError
 from calibrant.evaluation import wording
-from calibrant.evaluation.repair_preview import FEWEST
+from calibrant.evaluation.repair_preview import MIN_RECORDS
 from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullReference, ResultRow
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize, points_text, pvalue_text, round_up
@@ -221,9 +221,9 @@ def _next_step(
                 "check labels",
                 "Check which outcome is coded as 1: higher predictions go with fewer events.",
             )
-        if forecasts.n < FEWEST:
+        if forecasts.n < MIN_RECORDS:
             few = pluralize(forecasts.n, "is", "are")
-            return "collect", f"Collect at least {FEWEST} records: {few} too few to fit a repair."
+            return "collect", f"Collect at least {MIN_RECORDS} records: {few} too few to fit a repair."
         columns = " and ".join(_columns(worst)) or ("group" if worst else "")
         by_group = f" by {columns}" if columns else ""
         return "recalibrate", f"Recalibrate{by_group}, on records the model was not trained on."

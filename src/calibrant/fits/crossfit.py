@@ -21,8 +21,8 @@ from calibrant.inputs import whole_number
 from calibrant.kernels.isotonic import isotonic_rates
 from calibrant.results import Array
 
-MANY = 1_000_000  # records from which on only their numbers are dealt,
-CROWDED = 16  # provided that there are this many per level
+MIN_NUMBERED_RECORDS = 1_000_000  # records from which on only their numbers are dealt,
+MIN_RECORDS_PER_LEVEL = 16  # provided that there are this many per level
 
 
 def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[FoldUnits, FoldUnits]]:
@@ -38,7 +38,9 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[F
         raise TooFewRecordsError("recalibrator", "needs two records at least", f"got {forecasts.n}")
     whole_number("folds", folds, 2, forecasts.n)
     generator = np.random.default_rng(seed)
-    if _alike(forecasts) and forecasts.n >= max(MANY, CROWDED * forecasts.levels):
+    if _alike(forecasts) and forecasts.n >= max(
+        MIN_NUMBERED_RECORDS, MIN_RECORDS_PER_LEVEL * forecasts.levels
+    ):
         return _by_numbers(forecasts, folds, generator)
     fold = generator.permutation(forecasts.n) % folds
     units = _units(forecasts)

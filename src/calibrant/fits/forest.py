@@ -15,7 +15,7 @@ from calibrant.errors import InvalidInputError, MissingDependencyError
 from calibrant.kernels.forest import forest_sums
 from calibrant.results import Array
 
-MOST_CODES = 2**24  # of a category: a question holds a bit for each
+MAX_CODES = 2**24  # of a category: a question holds a bit for each
 MACHINE_CODE_ABOVE = 5_000  # walks down a tree, from which compiling repays
 
 
@@ -141,7 +141,7 @@ def _is_tree(tree: Tree, features: int) -> bool:
         inside = place < node.left < len(tree) and place < node.right < len(tree)
         sensible = node.feature < features and not np.isnan(node.threshold)
         codes = node.codes or (0,)
-        if not (inside and sensible and min(codes) >= 0 and max(codes) < MOST_CODES):
+        if not (inside and sensible and min(codes) >= 0 and max(codes) < MAX_CODES):
             return False
     return len(tree) > 0
 

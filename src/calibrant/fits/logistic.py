@@ -311,8 +311,8 @@ def _design(logits: Array, family: Family, free: Sequence[int]) -> Regressors:
 
 TOLERANCE = 1e-8  # of the gradient, per record
 MAX_LINEAR_STEPS = 2_000
-LARGEST = float(np.finfo(np.float64).max)
-FARTHEST = 1e6  # multiples of the largest number seen that count
+MAX_FLOAT = float(np.finfo(np.float64).max)
+MAX_SCALED = 1e6  # multiples of the largest number seen that count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -389,9 +389,9 @@ def _terms(column: Array, scale: float | None, width: int) -> tuple[Any, Array]:
     """Return which coefficient each value takes (`width` for none), and what it is multiplied by."""
     absent = np.isnan(column)
     if scale is not None:
-        inside = np.clip(np.where(absent, 0.0, column), -LARGEST, LARGEST)
+        inside = np.clip(np.where(absent, 0.0, column), -MAX_FLOAT, MAX_FLOAT)
         with np.errstate(over="ignore"):
             scaled = inside / scale
-        return np.where(absent, width, 0), np.clip(scaled, -FARTHEST, FARTHEST)
+        return np.where(absent, width, 0), np.clip(scaled, -MAX_SCALED, MAX_SCALED)
     codes = np.where(absent, width, column).astype(np.int64)
     return np.minimum(codes, width), np.ones(len(column))

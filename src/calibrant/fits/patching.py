@@ -19,7 +19,7 @@ RIDGE = 10.0  # added to the variance
 LEAST_VARIANCE = 5.0  # of a cell that may be patched
 LEAST_Z = 2.5
 PATIENCE = 10  # steps without a better held-out loss
-MOST = 200
+MAX_PATCHES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def patched(
     places = [np.flatnonzero(inside) for inside in members]
     patches: list[Patch] = []
     best, kept = _loss(logit, outcome, weight * held_out), 0
-    while len(patches) < MOST and len(patches) - kept < PATIENCE:
+    while len(patches) < MAX_PATCHES and len(patches) - kept < PATIENCE:
         patch = _worst(expit(logit), outcome, fitted, places, edges)
         if patch is None:
             break

@@ -21,14 +21,14 @@ PRODUCTS = 200  # with the Hessian, per step
 HALVINGS = 40
 LOOSE = 0.1  # how far a step may miss the exact one, far from the minimum
 DAMPED = 1e-10  # added to the Hessian: where a loss is flat, steps would be without end
-LEVEL = 1e-8  # the largest part of a gradient at which the minimum is reached
+GRADIENT_TOLERANCE = 1e-8  # the largest part of a gradient at which the minimum is reached
 
 Family = Literal["temperature", "vector", "dirichlet"]
-SMALLEST = 1e-12  # probabilities are held above it before the logarithm
+MIN_PROBABILITY = 1e-12  # probabilities are held above it before the logarithm
 PRODUCT = 2**18  # multiplications up to which no threads are started for a product of matrices
 FLAT = 1e-9  # of the largest curvature,
-LEAST = 1e-12  # and in all: what bends less counts as if it bent so much
-SHORTEST = 256  # records of a block
+MIN_CURVATURE = 1e-12  # and in all: what bends less counts as if it bent so much
+MIN_BLOCK_RECORDS = 256  # records of a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ def softmax_path(
     weights: Array,
     family: Family,
     penalties: Sequence[float],
-    tolerance: float = LEVEL,
+    tolerance: float = GRADIENT_TOLERANCE,
 ) -> Iterator[SoftmaxFit]:
     """Fit one family under each penalty in turn, from no change, and then from the fit before."""
     blocks = blocks_of(table, labels, weights)
@@ -65,7 +65,7 @@ def softmax_fit(
 
 def softmax_rates(table: Array, matrix: Array, intercepts: Array) -> Array:
     """Return the probabilities that a fit gives to rows of other ones."""
-    eta = np.log(np.maximum(table, SMALLEST)) @ matrix.T + intercepts
+    eta = np.log(np.maximum(table, MIN_PROBABILITY)) @ matrix.T + intercepts
     return np.asarray(np.exp(log_softmax(eta.T)).T)
 
 
@@ -86,8 +86,8 @@ class ClassBlock:
 
 def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tuple[ClassBlock, ...]:
     """Return records in blocks that are small enough for one thread; shares are weights that sum to 1."""
-    logs, shares = np.log(np.maximum(table, SMALLEST)), weights / weights.sum()
-    length = max(SHORTEST, PRODUCT // table.shape[1] ** 2)
+    logs, shares = np.log(np.maximum(table, MIN_PROBABILITY)), weights / weights.sum()
+    length = max(MIN_BLOCK_RECORDS, PRODUCT // table.shape[1] ** 2)
     cuts = [slice(first, first + length) for first in range(0, len(labels), length)]
     return tuple(ClassBlock(np.ascontiguousarray(logs[cut].T), labels[cut], shares[cut]) for cut in cuts)
 
@@ -158,7 +158,7 @@ class SoftmaxProblem:
             gradient = gradient + self.back(surplus, block.logs)
         return SoftmaxPoint(self, value, gradient, rates)
 
-    def lowest(self, numbers: Array, tolerance: float = LEVEL) -> Array:
+    def lowest(self, numbers: Array, tolerance: float = GRADIENT_TOLERANCE) -> Array:
         """Return where the loss is least, or as far down as halved Newton steps led."""
         here = self.look(numbers)
         for _ in range(STEPS):
@@ -234,7 +234,7 @@ class SoftmaxPoint:
         both = np.hstack((gradient[: k * k].reshape(k, k), gradient[k * k :, None]))
         inner = axes.T @ both @ turns
         bends = np.maximum(np.outer(spread, scales), FLAT * spread[-1] * scales[-1])
-        inner /= bends + self.problem.penalty + LEAST
+        inner /= bends + self.problem.penalty + MIN_CURVATURE
         both = axes @ inner @ turns.T
         return np.concatenate([both[:, :k].ravel(), both[:, k]])
 
@@ -246,7 +246,7 @@ class SoftmaxPoint:
             scales = (alone * block.logs**2).sum(axis=1)
             temperature = self.problem.family == "temperature"
             total += scales.sum() if temperature else np.concatenate([scales, alone.sum(axis=1)])
-        return np.asarray(np.maximum(total, FLAT * total.max()) + self.problem.penalty + LEAST)
+        return np.asarray(np.maximum(total, FLAT * total.max()) + self.problem.penalty + MIN_CURVATURE)
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ from calibrant.results import Array
 CELLS = 2048
 KNOTS = 32
 CLOSEST = 1e-3  # knots nearer to each other than that are one
-FEWEST = 4  # knots; a spline on fewer is a straight line
+MIN_KNOTS = 4  # knots; a spline on fewer is a straight line
 STARTS = ((-8, -6), (-2, -4), (0, 0), (-4, 2))  # (2 ln tau, 2 ln kappa); the best of them is climbed from
 TAU_RANGE, KAPPA_RANGE = range(-14, 5), range(-14, 9)
 TIED = 1e-6  # evidence by which widths do not differ: the narrower one is taken, not what rounding prefers
@@ -46,7 +46,7 @@ def spline(levels: Levels, *, knots: int = KNOTS, clip: Clip = "auto") -> Spline
     """Fit the spline; a shrunk Platt map where the predictions are too few for one."""
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
     trials = [_Trial(levels, each, knots) for each in clips]
-    usable = [trial for trial in trials if len(trial.knots) >= FEWEST]
+    usable = [trial for trial in trials if len(trial.knots) >= MIN_KNOTS]
     if not usable:
         return logistic(levels, "platt", clip=clip)
     best = usable[0]
@@ -233,8 +233,8 @@ def _bend_root(knots: Array) -> Array:
 
 TERMS = 3  # intercept, slope and bend
 CLIP = 1e-3  # beyond it the squares of logits would belong to a few predictions
-LEAST = 1e-9  # variance of an outcome that the prediction rules out
-DISTINCT = 1e-8  # part of a column that others must leave unexplained for it to count
+MIN_VARIANCE = 1e-9  # variance of an outcome that the prediction rules out
+MIN_UNEXPLAINED = 1e-8  # part of a column that others must leave unexplained for it to count
 
 
 def curvature_pvalue(levels: Levels) -> float:
@@ -248,15 +248,15 @@ def curvature_pvalue(levels: Levels) -> float:
     place = logit(levels.values, CLIP)
     place = place - np.average(place, weights=levels.weights)
     scale = float(np.sqrt(np.average(place**2, weights=levels.weights)))
-    powers = (place / max(scale, LEAST))[:, None] ** np.arange(TERMS)
-    spread = np.sqrt(np.maximum(levels.values * (1.0 - levels.values), LEAST))
+    powers = (place / max(scale, MIN_VARIANCE))[:, None] ** np.arange(TERMS)
+    spread = np.sqrt(np.maximum(levels.values * (1.0 - levels.values), MIN_VARIANCE))
     root = np.sqrt(levels.weights)
     columns = (root * spread)[:, None] * powers
     # the sum of squares that the columns explain; products of columns would lose half the digits
     sizes = np.linalg.norm(columns, axis=0)
     orthogonal, corner = np.linalg.qr(columns / np.where(sizes > 0, sizes, 1.0))
     directions, lengths, _ = np.linalg.svd(corner)
-    seen = directions[:, : len(lengths)][:, lengths > DISTINCT * lengths[0]]
+    seen = directions[:, : len(lengths)][:, lengths > MIN_UNEXPLAINED * lengths[0]]
     residuals = root * (levels.rates - levels.values) / spread
     statistic = float(np.sum((seen.T @ (orthogonal.T @ residuals)) ** 2))
     return float(gammaincc(TERMS / 2, statistic / 2))

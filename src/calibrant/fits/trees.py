@@ -207,9 +207,9 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
     return tuple(node for node in table if node is not None)
 
 
-MOST_CODES = 255  # categories that scikit-learn takes; rarer ones count as missing
+MAX_CODES = 255  # categories that scikit-learn takes; rarer ones count as missing
 NEWTON_ROUND = 25  # trees that scikit-learn grows between two looks at the logistic loss
-LEAST_VARIANCE = 1e-3  # of an outcome in a Newton step
+MIN_VARIANCE = 1e-3  # of an outcome in a Newton step
 
 
 def newton_rounds(rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams) -> Forest:
@@ -219,7 +219,7 @@ def newton_rounds(rows: Array, outcome: Array, start: Array, weight: Array, grow
     logit, trees = start, list[Tree]()
     while len(trees) < growth.trees:
         q = expit(logit)
-        h = np.maximum(q * (1.0 - q), LEAST_VARIANCE)
+        h = np.maximum(q * (1.0 - q), MIN_VARIANCE)
         # half the ridge: it is compared with sums of weight * h here as there, but the steps are fewer
         round_ = replace(growth, trees=min(NEWTON_ROUND, growth.trees - len(trees)), ridge=growth.ridge / 2.0)
         grown = grown_by_scikit_learn(rows, (outcome - q) / h, weight * h, round_)
@@ -266,9 +266,9 @@ def _few_codes(rows: Array, categorical: Sequence[int]) -> tuple[Array, tuple[in
     kept, columns = rows, []
     for j in categorical:
         present, counts = np.unique(rows[~np.isnan(rows[:, j]), j], return_counts=True)
-        if len(present) >= MOST_CODES:
+        if len(present) >= MAX_CODES:
             kept = kept.copy() if kept is rows else kept
-            rare = present[np.argsort(-counts, kind="stable")[MOST_CODES - 1 :]]
+            rare = present[np.argsort(-counts, kind="stable")[MAX_CODES - 1 :]]
             kept[np.isin(rows[:, j], rare), j] = np.nan
         if len(present):
             columns.append(j)

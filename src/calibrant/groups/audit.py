@@ -38,8 +38,8 @@ from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
 MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
-MUCH = 500_000  # records times subpopulations wanted, from which compiling repays
-FRUITLESS = 100  # paths in a row without a new subpopulation after which there are hardly any left
+MIN_COMPILED_WORK = 500_000  # records times subpopulations wanted, from which compiling repays
+MAX_FRUITLESS_PATHS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
 
 def audit(
@@ -254,7 +254,7 @@ def _fill_from_paths(
     family: TestFamily, columns: list[Column], wanted: int, rng: np.random.Generator
 ) -> None:
     """Walk random paths until enough new subpopulations were found, or hardly any new ones come up."""
-    if wanted * family.records.n >= MUCH:
+    if wanted * family.records.n >= MIN_COMPILED_WORK:
         segment_curves.compile_now()
     fruitless = 0
     for steps in random_paths(columns, family.min_size, rng):
@@ -269,7 +269,7 @@ def _fill_from_paths(
         measured = family.take(batch, wanted) if new else 0
         wanted -= measured
         fruitless = 0 if measured else fruitless + 1
-        if wanted == 0 or fruitless == FRUITLESS:
+        if wanted == 0 or fruitless == MAX_FRUITLESS_PATHS:
             return
 
 

@@ -16,6 +16,7 @@ from calibrant.formatting import (
     format_pvalue,
     format_value,
     percent_pair,
+    percents,
     pluralize,
     points_text,
     pvalue_phrase,
@@ -239,16 +240,22 @@ def group_values(group: Group) -> dict[str, Any]:
 def group_table(groups: Sequence[Group], findings: bool = False) -> Table:
     """Return what was predicted and observed in each group; with findings, also z and what was found."""
     columns = ["group", "records", "predicted", "observed", "difference", "95% interval", "z", "p", "finding"]
-    lines = [_line(group) for group in groups]
+    means = [(group.mean_prediction, group.mean_outcome) for group in groups]
+    if all(0 <= mean <= 1 for pair in means for mean in pair):
+        texts = iter(percents([mean for pair in means for mean in pair]))
+        written = list(zip(texts, texts, strict=True))
+    else:
+        written = [group.written_means() for group in groups]
+    lines = [_line(*pair) for pair in zip(groups, written, strict=True)]
     if not findings:
         columns = [*columns[:6], "p"]
         lines = [(*line[:6], line[7]) for line in lines]
     return Table(tuple(columns), tuple(lines))
 
 
-def _line(group: Group) -> tuple[TableCell, ...]:
+def _line(group: Group, means: tuple[str, str]) -> tuple[TableCell, ...]:
     difference, span = group.written_difference()
-    predicted, observed = group.written_means()
+    predicted, observed = means
     pvalue = format_pvalue(group.pvalue, group.pvalue_is_bound)
     return (
         text_cell(str(group.rule)),

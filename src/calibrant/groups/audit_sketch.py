@@ -30,7 +30,7 @@ Whole = npt.NDArray[np.int64]
 
 EPS = float(np.finfo(np.float64).eps)
 MIN_EVENTS = 5  # of either outcome in a group that is compared with the others
-MOST_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
+MAX_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
 FEWEST_CELLS, MOST_CELLS = 64, 2048  # that p-values come from, however many groups there are
 AT_A_TIME = 64  # entries that count as one number when blocks of draws are made: groups come one by one
 
@@ -301,7 +301,7 @@ def strata_family(
 ) -> tuple[TestFamily, int]:
     """Test everyone and all combinations of columns; return also how many cells were simulated."""
     columns = _columns(strata, groups)
-    cells = min(max(MOST_ENTRIES // len(strata.labels), FEWEST_CELLS), MOST_CELLS)
+    cells = min(max(MAX_ENTRIES // len(strata.labels), FEWEST_CELLS), MOST_CELLS)
     tested = strata.coarse(cells) if draws else strata
     offered, seeds = 1 + offered_combinations(columns, depth), count(seed)
 

@@ -39,7 +39,7 @@ from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Records, check_records
 from calibrant.results import Array, Result
 
-SHOWN = 5
+MAX_RULES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ class Distinguisher(Result):
         ]
         carried = [f"{name} {share:.0%}" for name, share in self.importance.items() if share >= 0.005]
         if carried:
-            lines.append(f"  carried by {', '.join(carried[:SHOWN])}")
+            lines.append(f"  carried by {', '.join(carried[:MAX_RULES_SHOWN])}")
         if self.rules and self.pvalue > LEVEL:
             lines.append("  what it learned, none of it beyond chance:")
-        return "\n".join(lines + [f"    {rule}" for rule in self.rules[:SHOWN]])
+        return "\n".join(lines + [f"    {rule}" for rule in self.rules[:MAX_RULES_SHOWN]])
 
     @property
     def verdict(self) -> str:
@@ -138,7 +138,7 @@ class Distinguisher(Result):
 
 Codes = npt.NDArray[np.int64]
 
-PROBES = 7  # cuts of a column that are tried for the sake of what follows
+CUTS_PER_COLUMN = 7  # cuts of a column that are tried for the sake of what follows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,9 +201,9 @@ class _Tree:
         codes = self.columns[j].codes[members]
         if self.columns[j].nominal:
             count = np.bincount(codes)
-            rights = [codes != c for c in np.argsort(-count, kind="stable")[:PROBES] if count[c]]
+            rights = [codes != c for c in np.argsort(-count, kind="stable")[:CUTS_PER_COLUMN] if count[c]]
         else:
-            places = np.linspace(0, len(codes) - 1, PROBES + 2).astype(np.int64)[1:-1]
+            places = np.linspace(0, len(codes) - 1, CUTS_PER_COLUMN + 2).astype(np.int64)[1:-1]
             rights = [codes >= cut for cut in np.unique(np.sort(codes)[places])]
         y, w = self.target[members], self.weight[members]
         for right in rights:
@@ -276,10 +276,10 @@ def shallow_tree(
     return grown
 
 
-FEWEST = 20  # records
+MIN_RECORDS = 20  # records
 ROUNDING = 1e-10  # a simulated advantage this close below the observed one counts as equal to it
 GROWTH = TreeParams(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0, scattered=True)
-CARRIERS = 4  # columns that the rules may speak of
+MAX_RULE_COLUMNS = 4  # columns that the rules may speak of
 
 Places = npt.NDArray[np.int64]
 
@@ -342,9 +342,9 @@ def distinguish(
     checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     records = Records.of(checked, [column.codes for column in columns])
-    if len(records) < FEWEST:
+    if len(records) < MIN_RECORDS:
         got = f"got {len(records):,}"
-        raise TooFewRecordsError("a distinguisher", f"needs at least {FEWEST} rows", got)
+        raise TooFewRecordsError("a distinguisher", f"needs at least {MIN_RECORDS} rows", got)
     columns = [column.take(records.rows) for column in columns]
     work = _Work.of(records, columns, model, confidence, draws)
     half_seed, *seeds = np.random.SeedSequence(seed).spawn(3)
@@ -450,7 +450,7 @@ def _result(work: _Work, judged: list[_Judged], draws: int, confidence: float, s
     drops = np.maximum(np.mean([one.drops for one in judged], axis=0), 0.0)
     shares = drops / drops.sum() if drops.sum() > 0 else drops
     order = np.argsort(-shares, kind="stable")
-    smallest, carriers = max(10, len(records) // 100), [int(j) for j in order[:CARRIERS]]
+    smallest, carriers = max(10, len(records) // 100), [int(j) for j in order[:MAX_RULE_COLUMNS]]
     grown = shallow_tree(
         work.columns, carriers, opinion, records.weight, depth=3, leaves=8, smallest=smallest
     )

@@ -200,7 +200,7 @@ def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Genera
 
 
 CURVES = 5  # worst subpopulations whose curves are kept
-SHOWN = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
+MAX_INTERVALS = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
 CHART_POINTS = 512
 SOME_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
@@ -330,11 +330,15 @@ class TestFamily:
         """Keep the subpopulations with the most evidence, and of those with some the largest errors."""
         error = np.where(curves.z >= SOME_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)
         for kept, score in ((self.worst, curves.z), (self.largest, error)):
-            for k in np.argsort(-score, kind="stable")[:SHOWN].tolist():
-                if score[k] > kept[-1][0] if len(kept) == SHOWN else score[k] > 0 or kept is self.worst:
+            for k in np.argsort(-score, kind="stable")[:MAX_INTERVALS].tolist():
+                if (
+                    score[k] > kept[-1][0]
+                    if len(kept) == MAX_INTERVALS
+                    else score[k] > 0 or kept is self.worst
+                ):
                     kept.append((float(score[k]), batch.select([k])))
                     kept.sort(key=lambda one: -one[0])
-                    del kept[SHOWN:]
+                    del kept[MAX_INTERVALS:]
 
     def _remembered(self) -> dict[Rule, Batch]:
         return {batch.rules[0]: batch for _, batch in self.worst + self.largest}

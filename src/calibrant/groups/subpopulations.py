@@ -88,7 +88,7 @@ class Lists:
         return curves_of(sums, ends, terms, np.diff(added[self.offsets]))
 
 
-MOST_CELLS = 1 << 18  # beyond this only occupied cells are numbered
+MAX_CELLS = 1 << 18  # beyond this only occupied cells are numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Partition:
             cells = len(codes) * width
             kind = smallest_dtype(cells + 1)  # the width itself must fit, and may be the number of cells
             joint = cell.astype(kind) * kind.type(width) + column.codes
-            if cells > MOST_CELLS:
+            if cells > MAX_CELLS:
                 occupied, numbered = np.unique(joint, return_inverse=True)
                 cell = numbered.astype(smallest_dtype(len(occupied)))
             else:
@@ -164,7 +164,7 @@ class Partition:
 Batch = Lists | Partition  # subpopulations that are measured together
 Masks = dict[str, npt.NDArray[np.bool_]]
 
-MOST_MEMBERS = 1 << 20
+MAX_MEMBERS = 1 << 20
 
 
 def as_masks(groups: Any, length: int, labels: Any = None) -> Masks | None:
@@ -199,7 +199,7 @@ def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
     for name, mask in masks.items():
         names.append(Rule([MaskIs(name)]))
         lists.append(np.flatnonzero(mask[rows]).astype(np.int32))
-        if sum(map(len, lists)) >= MOST_MEMBERS:
+        if sum(map(len, lists)) >= MAX_MEMBERS:
             yield Lists.of(names, lists)
             names, lists = [], []
     yield Lists.of(names, lists)
@@ -224,7 +224,7 @@ def combinations(columns: Sequence[Column], depth: int) -> Iterator[Partition]:
 
 Conditions = tuple[tuple[int, bytes], ...]  # the codes that were kept, by column
 CAPACITY = 2**24  # members of subsets that are kept for later paths
-FEW = 2**12  # codes of a column that are kept with them
+MAX_KEPT_CODES = 2**12  # codes of a column that are kept with them
 
 
 @dataclass(slots=True, eq=False)
@@ -294,7 +294,7 @@ class Path:
             return self.subset.codes[j], None
         of_members = self.columns[j].codes[self.subset.members]
         codes = _distinct(of_members, len(self.columns[j].labels))
-        if len(codes) <= FEW:
+        if len(codes) <= MAX_KEPT_CODES:
             self.subset.codes[j] = codes
         return codes, of_members
 

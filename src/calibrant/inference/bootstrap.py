@@ -41,7 +41,7 @@ from calibrant.metrics.registry import Measure
 from calibrant.parallel import dot
 from calibrant.results import Array
 
-ADDED = 2.0  # records of either outcome that are mixed into what is resampled
+MIXED_IN_RECORDS = 2.0  # records of either outcome that are mixed into what is resampled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ class Resampler:
     as the chance of an event, which varies at least as much.
     """
 
-    def __init__(self, forecasts: Forecasts, added: float = ADDED) -> None:
+    def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
         self.forecasts = forecasts
         counted = has_equal_weights(forecasts) and forecasts.binary and forecasts.record_outcomes is None
         self.kind = "counts" if counted else "records" if forecasts.record_outcomes is not None else "sketch"
@@ -394,10 +394,10 @@ def _ranked(values: Array, rank: int) -> float:
     return float(np.partition(values, place)[place])
 
 
-FEWEST_CELLS = 1024
-MERGED_ABOVE = 16_384  # levels; fewer are simulated as they are
-TOLERATED = 0.01  # of the interval's half-width
-LEAST_SHARE = math.sqrt(0.5)  # all measures with a `merging` are at least this times |mean residual|
+MIN_CELLS = 1024
+MAX_UNMERGED_LEVELS = 16_384  # levels; fewer are simulated as they are
+MAX_ADDED_SHARE = 0.01  # of the interval's half-width
+MIN_BIAS_SHARE = math.sqrt(0.5)  # all measures with a `merging` are at least this times |mean residual|
 SIGMAS = 4.0  # standard deviations added to the mean of what merging changes
 
 
@@ -479,15 +479,15 @@ class Coarsened:
 def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) -> Coarsened:
     """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
 
-    A deviation is at least LEAST_SHARE times that of the mean residual, whose quantile is known, so an
+    A deviation is at least MIN_BIAS_SHARE times that of the mean residual, whose quantile is known, so an
     interval's half-width is known from below before anything is drawn.
     """
     clusters = forecasts.clusters if is_clustered(forecasts) else None
     counted = clusters is not None or forecasts.record_outcomes is None
     counted = counted and forecasts.binary and has_equal_weights(forecasts)
-    if row.null.merging is None or forecasts.levels < MERGED_ABOVE or not counted:
+    if row.null.merging is None or forecasts.levels < MAX_UNMERGED_LEVELS or not counted:
         return Coarsened(forecasts)
-    v, mixed = forecasts.values, _mixed(ADDED, forecasts.n)
+    v, mixed = forecasts.values, _mixed(MIXED_IN_RECORDS, forecasts.n)
     rate = np.clip((1 - mixed) * forecasts.outcomes / forecasts.weights + mixed / 2, 0.0, 1.0)
     # of the residual of each level: sum of w^2 (y - v)^2
     variance = forecasts.squared_weights * (rate * (1 - v) ** 2 + (1 - rate) * v**2)
@@ -497,8 +497,8 @@ def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) 
         residuals = (record_outcomes(forecasts) - v[level_of]) / forecasts.n
         spanned = float(np.square(np.bincount(clusters.codes)).sum()) / forecasts.n
         whole = max(whole, float(np.square(clusters.total(residuals - residuals.mean())).sum()))
-    reach = LEAST_SHARE * NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(whole)
-    cells = FEWEST_CELLS
+    reach = MIN_BIAS_SHARE * NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(whole)
+    cells = MIN_CELLS
     while 4 * cells <= forecasts.levels:
         starts = cell_starts(forecasts, cells)
         taken = merged_levels(forecasts, starts)
@@ -511,7 +511,7 @@ def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) 
             together = np.repeat(ratio, np.diff(starts, append=forecasts.levels))
         area, length, shift = coarsening_error(forecasts, taken, starts, variance * together, spanned)
         added = row.null.merging(area, length, row.options) + shift
-        if added <= TOLERATED * reach:
+        if added <= MAX_ADDED_SHARE * reach:
             return Coarsened(taken, starts, added)
         cells *= 2
     return Coarsened(forecasts)

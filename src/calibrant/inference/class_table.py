@@ -26,8 +26,8 @@ from calibrant.records import Missing
 from calibrant.results import Result, Table, number_cell, text_cell
 
 ALPHA = 0.05
-LARGE = 0.15  # a bias of this size must not go unseen
-SAID = 3  # classes named in the sentence; the table has them all
+MAX_UNSEEN_BIAS = 0.15  # a bias of this size must not go unseen
+MAX_CLASSES_NAMED = 3  # classes named in the sentence; the table has them all
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,7 +87,7 @@ class ClassTable(Result):
 
     def __str__(self) -> str:
         top, count = self.top, len(self.wrong)
-        within = "too little data to say" if self.unseen > LARGE else "calibrated within noise"
+        within = "too little data to say" if self.unseen > MAX_UNSEEN_BIAS else "calibrated within noise"
         off = "not calibrated" if top.pvalue <= ALPHA else within
         by = ", by approximate p-values" if any(one.approximate for one in self.classes) else ""
         said = [
@@ -98,7 +98,7 @@ class ClassTable(Result):
             f"{count} of {len(self.classes)} classes {'is' if count == 1 else 'are'} off beyond chance"
             f" at the 5% level{by}.",
         ]
-        largest = sorted(self.wrong, key=lambda one: -abs(one.happened - one.predicted))[:SAID]
+        largest = sorted(self.wrong, key=lambda one: -abs(one.happened - one.predicted))[:MAX_CLASSES_NAMED]
         named = [
             f"{'class ' if one.name.isdecimal() else ''}{one.name} ({percent(one.predicted)} predicted, "
             f"{percent(one.happened)} observed)"

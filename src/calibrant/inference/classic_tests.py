@@ -180,7 +180,7 @@ def spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measu
 
 
 ROUNDING = 1e-12  # of weights that sum to 1
-SURE = 3.0  # standard deviations from which on predictions are said to point the wrong way
+MIN_INVERTED_SD = 3.0  # standard deviations from which on predictions are said to point the wrong way
 
 
 def ranks_inverted(forecasts: Forecasts) -> bool:
@@ -188,7 +188,7 @@ def ranks_inverted(forecasts: Forecasts) -> bool:
     centred = forecasts.values - forecasts.mean_prediction
     rate = min(1.0, forecasts.base_rate)
     noise = rate * (1 - rate) * float(forecasts.squared_weights @ centred**2)
-    return float(centred @ forecasts.outcomes) < -SURE * math.sqrt(noise) - ROUNDING
+    return float(centred @ forecasts.outcomes) < -MIN_INVERTED_SD * math.sqrt(noise) - ROUNDING
 
 
 SEEN = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import (
-    MERGED_ABOVE,
+    MAX_UNMERGED_LEVELS,
     DrawnRecords,
     Resamples,
     coarsen_for_interval,
@@ -143,7 +143,7 @@ def on_cells(
             shift = value - measured(grid.forecasts, row)
             return CellModel(grid.forecasts, model.values[grid.starts], True, widening, shift)
         counted = model.binary and model.record_outcomes is None and has_equal_weights(model)
-        few = model.levels < MERGED_ABOVE <= model.n
+        few = model.levels < MAX_UNMERGED_LEVELS <= model.n
         if few and counted and row.null.residuals_only and batched(model, row):
             return CellModel(model, model.values, merged=False)
         return None

@@ -34,11 +34,11 @@ from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, TableCell, number_cell, text_cell
 
 DRAWS = 999  # resamples, and the fewest whose simulation error is judged
-NAMED = 4  # models named in one sentence
+MAX_MODELS_NAMED = 4  # models named in one sentence
 
 
 EQUAL = 1e-12  # relative: scores that differ by rounding alone
-SAID = 5  # pairs named in the sentence; the table has them all
+MAX_PAIRS_NAMED = 5  # pairs named in the sentence; the table has them all
 CHOOSE = (
     "To choose a model compare by Brier score or log loss: calibration alone can rank a constant base rate"
     " first."
@@ -125,7 +125,7 @@ class Comparison(Result):
             said = [] if self.undecided else [self._none_real()]
         else:
             said = [*self._best(), *self._pairs()]
-        for pair in self.undecided[:SAID]:
+        for pair in self.undecided[:MAX_PAIRS_NAMED]:
             near = f"{self._adjusted(pair)} is too close to {1 - self.confidence:.2g}"
             said.append(f"Undecided between {pair.first} and {pair.second}: {near} for this many resamples.")
         rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
@@ -156,8 +156,8 @@ class Comparison(Result):
             largest = self._adjusted(max(own, key=lambda pair: pair.adjusted))
             return [f"{leads}: better than each of the {len(own)} others (largest {largest})."]
         names = [pair.second if pair.first == best else pair.first for pair in still_open]
-        further = [pluralize(len(names) - NAMED, "other")] if len(names) > NAMED else []
-        others = " and ".join([", ".join(names[:NAMED]), *further])
+        further = [pluralize(len(names) - MAX_MODELS_NAMED, "other")] if len(names) > MAX_MODELS_NAMED else []
+        others = " and ".join([", ".join(names[:MAX_MODELS_NAMED]), *further])
         least = self._adjusted(min(still_open, key=lambda pair: pair.adjusted))
         smallest = "" if len(still_open) == 1 else "least "
         why = f"chance explains its lead over {others} ({smallest}{least})"
@@ -184,13 +184,13 @@ class Comparison(Result):
         ):
             pairs = tuple(pair for pair in pairs if self.best not in (pair.first, pair.second))
         said = []
-        for pair in pairs[:SAID]:
+        for pair in pairs[:MAX_PAIRS_NAMED]:
             better, worse = pair.better
             figures = f"{format_value(self.values[better])} against {format_value(self.values[worse])}"
             by = f"by {measure_in_words(self.measure)} ({figures})"
             said.append(f"{better} is {than} {worse} {by}, {self._adjusted(pair)}.")
-        if len(pairs) > SAID:
-            said.append(pluralize(len(pairs) - SAID, "more pair differs.", "more pairs differ."))
+        if len(pairs) > MAX_PAIRS_NAMED:
+            said.append(pluralize(len(pairs) - MAX_PAIRS_NAMED, "more pair differs.", "more pairs differ."))
         return said
 
     def advice(self) -> list[str]:

@@ -66,7 +66,7 @@ def is_unbounded(lower: float, upper: float) -> bool:
 
 
 NULL_DRAWS = 99  # enough for a mean
-FEW_DRAWS = 19  # where each draw costs a whole evaluation
+SLOW_NULL_DRAWS = 19  # where each draw costs a whole evaluation
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -388,6 +388,6 @@ def mean_if_calibrated(forecasts: Forecasts, row: Measure, seed: int) -> float:
     if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, row)):
         return math.nan
     null = SignNull(forecasts) if by_signs(forecasts) else NullOutcomes(forecasts)
-    draws = NULL_DRAWS if batched(forecasts, row) else FEW_DRAWS
+    draws = NULL_DRAWS if batched(forecasts, row) else SLOW_NULL_DRAWS
     values = null_values(forecasts, row, null, Drawing(draws, seed, threads=1))
     return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan

@@ -50,13 +50,13 @@ from calibrant.inference.null import (
     record_weights,
 )
 from calibrant.inference.testing import by_signs
-from calibrant.metrics.cox import LARGEST_LOGIT, logits
+from calibrant.metrics.cox import MAX_LOGIT, logits
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.parallel import dot
 from calibrant.results import Array
 
-FEWEST_DRAWS = 99
+MIN_DRAWS = 99
 TRUTHS = 49  # resampled predictions, for a standard deviation
 STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error that was seen
 
@@ -69,7 +69,7 @@ def inverted(
     These are the direction of the recalibration that the data suggest, and a shift of all rates towards one
     half, which is open where the data suggest nothing (no events, say).
     """
-    draws = min(drawing.draws, max(FEWEST_DRAWS, drawing.draws // 4))
+    draws = min(drawing.draws, max(MIN_DRAWS, drawing.draws // 4))
     drawing = Drawing(draws, drawing.seed, threads=1)
     share = (1 - confidence) / 2
 
@@ -151,7 +151,7 @@ def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
 LOGISTIC = ("slope", "intercept")
 BY_SCORE = (*LOGISTIC, "o/e", "c-statistic")
 DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
-FARTHEST_LOGIT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
+MAX_LOGIT_SHIFT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
 ROUNDING = 1e-13  # of a sum, relative to its terms
 TINY = 1e-290  # squares of weights below this may underflow
 NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
@@ -262,7 +262,7 @@ def hanley_mcneil(c: float, events: float, others: float) -> float:
 
 def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the predictions") -> None:
     """Refuse predictions at 0 and 1, or within 1e-12 of them: no sample bounds what they do to the slope."""
-    certain = int(forecasts.counts[np.abs(logits(forecasts)) >= LARGEST_LOGIT].sum())
+    certain = int(forecasts.counts[np.abs(logits(forecasts)) >= MAX_LOGIT].sum())
     if certain:
         rule = f"must lie between 0 and 1 for an interval of the {name}"
         hint = "leave these rows out and say how many they are, or look at another measure"
@@ -398,7 +398,7 @@ def _profile_rates(forecasts: Forecasts, logit: Array, slope: float) -> Array:
     with np.errstate(divide="ignore"):  # of outcomes 0 and 1, weights may let one kind vanish
         start = float(np.log(base) - np.log1p(-base))
     scaled = slope * logit
-    low, high = -float(scaled.max()) - FARTHEST_LOGIT, -float(scaled.min()) + FARTHEST_LOGIT
+    low, high = -float(scaled.max()) - MAX_LOGIT_SHIFT, -float(scaled.min()) + MAX_LOGIT_SHIFT
     shift = min(max(start, low), high)
     for _ in range(NEWTON_STEPS):
         rates = expit(scaled + shift)

@@ -284,7 +284,7 @@ def _drawn_curves(
 
 
 EVERYBODY, NOBODY = "treat all", "treat none"
-FEW = 6  # thresholds that a sentence names one by one
+MAX_THRESHOLDS_NAMED = 6  # thresholds that a sentence names one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -368,7 +368,7 @@ class NetBenefits(Result):
         at = self.thresholds[chosen]
         places = np.flatnonzero(chosen)
         which = ""
-        if 0 < len(at) <= FEW:
+        if 0 < len(at) <= MAX_THRESHOLDS_NAMED:
             which = f" ({', '.join(f'{one:g}' for one in at)})"
         elif len(at) and places[-1] - places[0] + 1 == len(at):
             which = f" ({at[0]:g} to {at[-1]:g})"

@@ -35,7 +35,7 @@ from calibrant.metrics.registry import Measure
 from calibrant.parallel import AT_ONCE, Progress, check_drawing, checked_draws, in_blocks, recorded_seed
 from calibrant.results import Array
 
-MOST = 0.9  # share of the mean by which light records may fall short of it
+MAX_SHORTFALL = 0.9  # share of the mean by which light records may fall short of it
 ROUNDING = 1e-9  # relative spread of weights that is none
 
 
@@ -70,7 +70,7 @@ class TwoPointWeights:
         mean = weights / counts
         spread = np.sqrt(np.maximum(0.0, squared_weights / counts - mean**2))
         spread[spread <= np.sqrt(ROUNDING) * mean] = 0.0
-        odds = np.square(np.divide(MOST * mean, spread, out=np.ones_like(mean), where=spread > 0))
+        odds = np.square(np.divide(MAX_SHORTFALL * mean, spread, out=np.ones_like(mean), where=spread > 0))
         heavy = np.clip((counts * (odds / (1 + odds))).astype(np.int64), 1, np.maximum(1, counts // 2))
         light = counts - heavy
         ratio = np.sqrt(light / heavy)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from calibrant.fits.roots import root
 from calibrant.results import Array
 
-FARTHEST = 700.0  # a shift beyond that is infinite
+MAX_SHIFT = 700.0  # a shift beyond that is infinite
 Counts = npt.NDArray[np.int64]
 
 
@@ -41,7 +41,7 @@ def _rising_root(function: Callable[[float], float], start: float) -> float:
     reach = 0.1
     while function(start - reach) > 0 or function(start + reach) < 0:
         reach *= 2
-        if reach > FARTHEST:
+        if reach > MAX_SHIFT:
             return float(-np.inf if function(start) > 0 else np.inf)
     return root(function, start - reach, start + reach, 1e-9)
 

@@ -132,8 +132,8 @@ ALTERNATIVES: dict[str, Alternative] = {
 
 
 LEVELS = 200  # quantiles that represent the predictions: one level holds many records, at any n
-MOST = 10**9  # records that are looked for
-MOST_COUNTED = 10**15  # records whose shares are still counted one by one in floats
+MAX_RECORDS = 10**9  # records that are looked for
+MAX_COUNTED_RECORDS = 10**15  # records whose shares are still counted one by one in floats
 PRECISION = 0.02  # relative, of what is searched for
 
 
@@ -348,14 +348,16 @@ def required_samples(
     if accept is not None and reject is not None:
         used = measure or "lower-distance"
         n = records_for_verdict(accept, reject, confidence, used)
-        if n > MOST:
+        if n > MAX_RECORDS:
             got = f"got {pluralize(n, 'record')} for {accept} and {reject}"
             raise CalibrantError("accept and reject", "must be further apart", got)
         return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
     assert distance is not None
     study = PowerStudy(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
     truth = study.at_distance(distance)
-    return study.plan(least_number(lambda n: study.power(n, truth) >= power, 16, PRECISION, MOST), truth)
+    return study.plan(
+        least_number(lambda n: study.power(n, truth) >= power, 16, PRECISION, MAX_RECORDS), truth
+    )
 
 
 @shares_parameters(_TEST_AND_ERROR)
@@ -382,7 +384,7 @@ def detectable_distance(
     >>> 0.02 < detectable_distance(1000, seed=1, draws=199).distance < 0.08
     True
     """
-    n = whole_number("n", n, 2, MOST_COUNTED)
+    n = whole_number("n", n, 2, MAX_COUNTED_RECORDS)
     study = PowerStudy(predictions, measure, alternative, alpha, power, draws, seed)
     low, high = 0.0, 1.0
     most = study.power(n, study.truth(high))

@@ -18,7 +18,7 @@ from calibrant.inference.inversion import LOGISTIC, hanley_mcneil
 from calibrant.inference.planning import checked_predictions, least_number
 from calibrant.inputs import number, open_share
 from calibrant.metrics.calling import accepts_clusters, shares_parameters
-from calibrant.metrics.cox import LARGEST_LOGIT
+from calibrant.metrics.cox import MAX_LOGIT
 from calibrant.metrics.lookup import find_measure
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
@@ -228,7 +228,7 @@ def validation_sample_size(
     if predictions is not None:
         values = checked_predictions(predictions)
         with np.errstate(divide="ignore"):
-            logit = np.clip(np.log(values) - np.log1p(-values), -LARGEST_LOGIT, LARGEST_LOGIT)
+            logit = np.clip(np.log(values) - np.log1p(-values), -MAX_LOGIT, MAX_LOGIT)
     else:
         logit = _normal_logits(open_share("base_rate", base_rate), c)
     rates = _expit(logit)
@@ -258,7 +258,7 @@ def _expit(logit: Array) -> Array:
 
 def _slope_variance(logit: Array, rates: Array) -> float:
     """Return the variance of the maximum likelihood slope at intercept 0 and slope 1, times n."""
-    spread = np.where(np.abs(logit) < LARGEST_LOGIT, rates * (1 - rates), 0.0)  # 0 and 1 have no logit
+    spread = np.where(np.abs(logit) < MAX_LOGIT, rates * (1 - rates), 0.0)  # 0 and 1 have no logit
     total = float(spread.mean())
     away = logit - float((spread * logit).mean()) / total if total > 0 else logit
     information = float((spread * away**2).mean())

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # What a cell must look like for its column to be of a type; the first type that fits every cell is taken.
 # Leading zeros make a name of digits: a postal code is not a number. Whole numbers too long for 64 bits are
 # names too: floats would round them, and make one of two identifiers.
-SHAPES = {
+TEXT_PATTERNS = {
     "BIGINT": r"[+-]?(0|[1-9][0-9]{0,18})",
     "VARCHAR": r"[+-]?(0|[1-9][0-9]*)",
     "DOUBLE": r"[+-]?(0?\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][+-]?[0-9]+)?|[+-]?(?i)inf(inity)?",
@@ -69,15 +69,15 @@ SHAPES = {
     "DATE": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
     "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?",
 }
-SHOWN_AS = {
+READ_AS_TYPE = {
     "ENUM": "VARCHAR",
     "UUID": "VARCHAR",
     "DECIMAL": "DOUBLE",
     "HUGEINT": "DOUBLE",
     "UHUGEINT": "DOUBLE",
 }
-WHOLE = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
-EXACT = 2**53  # up to here a float is every whole number
+WHOLE_NUMBER_TYPES = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
+MAX_EXACT_FLOAT = 2**53  # up to here a float is every whole number
 
 
 def category_column(
@@ -111,10 +111,11 @@ def refuse_nested(column: SourceColumn) -> None:
 def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt.NDArray[Any]:
     """Return the cells of a column that has a type in the file."""
     column = part.columns[name]
-    kind = SHOWN_AS.get(column.kind.split("(")[0], "")
+    kind = READ_AS_TYPE.get(column.kind.split("(")[0], "")
     long = False
-    if WHOLE.fullmatch(column.kind):
-        query = f"SELECT bool_or({column.sql} NOT BETWEEN -{EXACT} AND {EXACT}) FROM {part.scan}"
+    if WHOLE_NUMBER_TYPES.fullmatch(column.kind):
+        exact = f"BETWEEN -{MAX_EXACT_FLOAT} AND {MAX_EXACT_FLOAT}"
+        query = f"SELECT bool_or({column.sql} NOT {exact}) FROM {part.scan}"
         long = bool(connection.execute(query).fetchall()[0][0])  # some number is too long for a float
     kind = "VARCHAR" if long else kind
     cell = f"CAST({column.sql} AS {kind})" if kind else column.sql
@@ -131,14 +132,14 @@ def _cell(column: SourceColumn, notation: Notation) -> str:
 
 
 def _kind(connection: DuckDBPyConnection, texts: str) -> str:
-    """Return the first type of SHAPES that every cell of a column has, else text."""
+    """Return the first type of TEXT_PATTERNS that every cell of a column has, else text."""
     tests = [
         f"bool_and(regexp_full_match(trim(t), '{shape}') AND TRY_CAST(t AS {kind}) IS NOT NULL)"
-        for kind, shape in SHAPES.items()
+        for kind, shape in TEXT_PATTERNS.items()
     ]
     distinct = f"SELECT DISTINCT t FROM ({texts}) WHERE t IS NOT NULL"
     [fits] = connection.execute(f"SELECT {', '.join(tests)} FROM ({distinct})").fetchall()
-    return next((kind for kind, fit in zip(SHAPES, fits, strict=True) if fit), "VARCHAR")
+    return next((kind for kind, fit in zip(TEXT_PATTERNS, fits, strict=True) if fit), "VARCHAR")
 
 
 def _filled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -160,7 +161,7 @@ def _too_long_for_floats(values: npt.NDArray[Any]) -> bool:
     """Return whether floats, which can be missing, would round these whole numbers."""
     if values.dtype.kind == "f" or not len(values):
         return False
-    return max(abs(int(values.min())), abs(int(values.max()))) > EXACT
+    return max(abs(int(values.min())), abs(int(values.max()))) > MAX_EXACT_FLOAT
 
 
 def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -235,8 +236,8 @@ def outcome_labels(path: FileNames, column: str, positive: str) -> tuple[str, st
     """Return a column of two labels, the one that counts as 1 as the files write it, and the other one."""
 
     def work(connection: DuckDBPyConnection, parts: list[Source]) -> list[str]:
-        found = [_labels(connection, part, column, MOST_LABELS) for part in parts]
-        return sorted(set().union(*found))[:MOST_LABELS]
+        found = [_labels(connection, part, column, MAX_LABELS_NAMED) for part in parts]
+        return sorted(set().union(*found))[:MAX_LABELS_NAMED]
 
     labels = with_files(path, [column], work)
     one = next((label for label in labels if label == positive or _is_same_value(label, positive)), None)
@@ -246,7 +247,7 @@ def outcome_labels(path: FileNames, column: str, positive: str) -> tuple[str, st
         raise InvalidInputError("--pos-label", rule, f"got {positive!r} for {shown}")
     if len(labels) > 2:
         rule, hint = "must hold two labels where --pos-label is given", "calibrant classes takes several"
-        more = "..." if len(labels) == MOST_LABELS else ""
+        more = "..." if len(labels) == MAX_LABELS_NAMED else ""
         raise InvalidInputError(f"column {column!r}", rule, f"got {shown}{more}", hint)
     return column, one, next((label for label in labels if label != one), "")
 
@@ -331,7 +332,7 @@ def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells:
         raise error.with_parts(hint=label_hint(labels)) if words else error
 
 
-MOST_LABELS = 5  # named in an error
+MAX_LABELS_NAMED = 5  # named in an error
 MAX_EXACT_ROWS = 10_000_000  # more are measured from a sketch, on every machine: exact, they take over 2 GB
 BYTES_OF_TEXT = 8  # a row of a text file takes at least about that
 PACKING = 10  # how much larger text may be than its packed form

@@ -373,7 +373,7 @@ def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> tuple[dict[float,
 
 
 ROUNDS = 12
-FEW = 16  # levels up to which the closed form is tried: its work grows with their square
+MAX_CLOSED_FORM_LEVELS = 16  # levels up to which the closed form is tried: its work grows with their square
 
 
 class Nearest(NamedTuple):
@@ -416,7 +416,7 @@ def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) ->
 
 
 def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:
-    if len(levels.values) > FEW:
+    if len(levels.values) > MAX_CLOSED_FORM_LEVELS:
         return None
     zeros, ones = levels.masses(slice(None))
     values = levels.values

@@ -20,14 +20,14 @@ from calibrant.kernels.compile import compiled
 from calibrant.results import Array
 
 Integers = npt.NDArray[np.int64]
-LARGEST_EXPONENT = 600.0
+MAX_EXPONENT = 600.0
 
 
 def potential(excess: float, spread: float) -> float:
     """Return exp(excess^2 / (3 spread)) for a positive excess, otherwise 1 (Luo and Schapire 2015)."""
     if excess <= 0.0:
         return 1.0
-    return math.exp(min(excess * excess / (3.0 * spread), LARGEST_EXPONENT))
+    return math.exp(min(excess * excess / (3.0 * spread), MAX_EXPONENT))
 
 
 def weight_of(excess: float, spread: float, quadratic: bool) -> float:

@@ -25,7 +25,7 @@ Bytes = npt.NDArray[np.uint8]
 UNSURE = 255  # a byte that leaves the number open
 SPARE = 6.0  # standard deviations by which the Poisson numbers are meant to fall short of n
 LEAST_MEAN = 0.01
-MOST_ALIKE = 64  # rows that one Poisson number counts: its byte leaves a tenth of the numbers open
+MAX_ALIKE_ROWS = 64  # rows that one Poisson number counts: its byte leaves a tenth of the numbers open
 
 
 class PoissonBytes:
@@ -73,12 +73,12 @@ class CountedCodes:
 
 
 def _pieces(codes: Codes, counts: npt.NDArray[np.int64]) -> list[tuple[PoissonBytes, Codes]]:
-    """Cut equal rows into pieces of at most MOST_ALIKE, and put pieces of the same length together."""
+    """Cut equal rows into pieces of at most MAX_ALIKE_ROWS, and put pieces of the same length together."""
     mean = max(LEAST_MEAN, 1.0 - SPARE / math.sqrt(counts.sum()))
-    whole, rest = np.divmod(counts, MOST_ALIKE)
+    whole, rest = np.divmod(counts, MAX_ALIKE_ROWS)
     by_length = {length: codes[rest == length] for length in np.unique(rest[rest > 0]).tolist()}
     if whole.any():
-        by_length[MOST_ALIKE] = np.repeat(codes, whole, axis=0)
+        by_length[MAX_ALIKE_ROWS] = np.repeat(codes, whole, axis=0)
     return [(PoissonBytes(length * mean), part) for length, part in by_length.items()]
 
 

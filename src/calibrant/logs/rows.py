@@ -37,7 +37,7 @@ WITHOUT_CONFIDENCE = Hint(
 )
 FIRST_KEYS = 12  # of an object, enough to see which tool wrote it
 
-SAID = {
+NOTE_TEXTS = {
     "recomputed": "{} logged accuracies are wrong and were recomputed (lm-eval before 0.4.9 mixes up the "
     "responses of mutual-information tasks).",
     "disagrees": "{} logged accuracies are not those of the most likely choice; the logged ones are used.",
@@ -92,7 +92,7 @@ class LogSummary:
             said.append(f"No answer has a confidence: {WITHOUT_CONFIDENCE}.")
         elif self.missing_confidence:
             said.append(f"{self.missing_confidence:,} of {self.samples:,} answers have no confidence.")
-        return said + [SAID[key].format(f"{count:,}") for key, count in self.notes.items() if count]
+        return said + [NOTE_TEXTS[key].format(f"{count:,}") for key, count in self.notes.items() if count]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""

@@ -360,7 +360,7 @@ def _spread(forecasts: Forecasts) -> Array:
     return np.asarray(np.maximum(variance, 0.0) / float(forecasts.n) ** 2)
 
 
-MOST_BINS = 10**7  # edges are held in memory
+MAX_BINS = 10**7  # edges are held in memory
 Bins = int | float | Sequence[float] | Array
 
 
@@ -390,7 +390,7 @@ def inner_edges(bins: Bins, strategy: str) -> Array:
         raise reject_name("strategy", strategy, ["uniform", "quantile"])
     if not isinstance(bins, (int, np.integer)):
         return _checked_edges(bins)[1:-1]
-    whole_number("bins", bins, 1, MOST_BINS)
+    whole_number("bins", bins, 1, MAX_BINS)
     inner = np.arange(1, bins) / bins
     # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
     return inner - 1e-12 if strategy == "quantile" else inner

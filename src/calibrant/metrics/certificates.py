@@ -118,7 +118,7 @@ def cells_of(forecasts: Forecasts) -> Cells:
     return forecasts.cells
 
 
-FARTHEST = 0.5  # on the logit scale; within it, curvatures differ by less than a factor of 2
+MAX_LOGIT_SHIFT = 0.5  # on the logit scale; within it, curvatures differ by less than a factor of 2
 
 
 def intercept_rounded(forecasts: Forecasts, measured: Certified, rates: Array) -> Certified:
@@ -161,7 +161,7 @@ def _gradient_error(forecasts: Forecasts, rates: Array, along: Array) -> float:
 def _certified(
     name: str, forecasts: Forecasts, measured: Certified, moved: float, farthest: float
 ) -> Certified:
-    if not farthest <= FARTHEST:
+    if not farthest <= MAX_LOGIT_SHIFT:
         raise no_certificate(name, "the weights have too many orders of magnitude for what sums keep of them")
     return widened(rounded(forecasts, measured), moved)
 

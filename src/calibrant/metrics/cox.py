@@ -22,7 +22,7 @@ from calibrant.results import Array, Certified, Result
 
 COARSE = 4096  # groups of neighboring levels on which the fit of many levels begins
 LEAST_SHARE = 1e-6  # of either outcome, from which on the base rate alone says how rare it is
-LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
+MAX_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
 @measure_function
@@ -130,11 +130,11 @@ def _offset(forecasts: Forecasts) -> float:
 
 
 def logits(forecasts: Forecasts) -> Array:
-    """Return log(v / (1 - v)) of each level, held within +-LARGEST_LOGIT."""
+    """Return log(v / (1 - v)) of each level, held within +-MAX_LOGIT."""
     logit, other = np.empty(forecasts.levels), np.negative(forecasts.values)
     with np.errstate(divide="ignore"):
         np.subtract(np.log(forecasts.values, out=logit), np.log1p(other, out=other), out=logit)
-    return np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT, out=logit)
+    return np.clip(logit, -MAX_LOGIT, MAX_LOGIT, out=logit)
 
 
 def _separated(forecasts: Forecasts, logit: Array) -> bool:

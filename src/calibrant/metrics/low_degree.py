@@ -17,7 +17,7 @@ from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.parallel import AT_ONCE
 from calibrant.results import Array, Certified, Witness
 
-MOST_DEGREE = 100  # the program has 8 times as many rows as columns: more takes minutes, then all the memory
+MAX_DEGREE = 100  # the program has 8 times as many rows as columns: more takes minutes, then all the memory
 _TIGHT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -34,8 +34,8 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     >>> low_degree_error([0, 1], [0.25, 0.75], degree=1)
     0.125
     """
-    if not 0 <= number("degree", degree) <= MOST_DEGREE or degree != np.floor(degree):
-        rule = f"must be a whole number from 0 to {MOST_DEGREE}"
+    if not 0 <= number("degree", degree) <= MAX_DEGREE or degree != np.floor(degree):
+        rule = f"must be a whole number from 0 to {MAX_DEGREE}"
         raise InvalidInputError("degree", rule, f"got {degree}", "use smooth_calibration_error")
     v, b, moments = forecasts.values, forecasts.residuals, np.zeros(int(degree) + 1)
     for start in range(0, len(v), AT_ONCE):  # only a part of the levels is held at a time

@@ -29,7 +29,7 @@ from calibrant.metrics.calling import shares_parameters
 from calibrant.records import Missing
 from calibrant.results import Array
 
-SHOWN = 5  # names in a message
+MAX_NAMES_SHOWN = 5  # names in a message
 MAX_TERMS = 1_000_000  # of a polynomial in all probabilities, for all classes
 Mask = npt.NDArray[np.bool_]
 _CLASSES = """\
@@ -152,8 +152,8 @@ def classes_hint(labels: Sequence[Any], names: Sequence[Any]) -> str:
 
 
 def _listed(names: Sequence[Any]) -> str:
-    shown = [repr(name) for name in names[:SHOWN]]
-    if len(names) > SHOWN:
+    shown = [repr(name) for name in names[:MAX_NAMES_SHOWN]]
+    if len(names) > MAX_NAMES_SHOWN:
         return f"{', '.join(shown)}, ... ({len(names)} in all)"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 

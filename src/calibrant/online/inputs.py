@@ -20,8 +20,8 @@ from calibrant.inputs import (
 )
 from calibrant.results import Array
 
-MOST_ROUNDS = 10**10  # of a horizon; more would need more cells than fit in memory
-MOST_BINS = 10**5
+MAX_ROUNDS = 10**10  # of a horizon; more would need more cells than fit in memory
+MAX_BINS = 10**5
 LONGEST = 10**15  # rounds of a stream, where any number will do
 Key = str | int | None
 FRACTION = "leave undecided records out with forget(key); half an outcome is none"
@@ -56,11 +56,11 @@ def checked_count(value: Any, name: str) -> int:
 
 
 def checked_horizon(value: Any) -> int | None:
-    return None if value is None else whole_number("horizon", value, 1, MOST_ROUNDS)
+    return None if value is None else whole_number("horizon", value, 1, MAX_ROUNDS)
 
 
 def checked_bins(value: Any) -> int:
-    return whole_number("bins", value, 1, MOST_BINS)
+    return whole_number("bins", value, 1, MAX_BINS)
 
 
 def outcome_column(y: Any) -> Array:

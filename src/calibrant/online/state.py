@@ -12,7 +12,7 @@ from typing import Any, Self
 from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.files import CHECKSUM, JsonObject, atomic_write, checksum_of, lock_file, parse_json
 
-LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
+MAX_FLOAT = 1.7e308  # finite, also where a whole number is too large for a float
 CHECKSUM_SINCE = {"calibrant_monitor": 4, "version": 2}  # from these versions on, files must have one
 
 
@@ -128,7 +128,7 @@ class Fields:
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
-    return type(value) in (int, float) and abs(value) <= LARGEST and low <= value <= high
+    return type(value) in (int, float) and abs(value) <= MAX_FLOAT and low <= value <= high
 
 
 def _within(low: float, high: float) -> str:

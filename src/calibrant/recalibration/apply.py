@@ -32,9 +32,9 @@ from calibrant.results import Array
 
 CELLS = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
 STEP = 40_000  # entries of lists that take as long to copy as one more step of the search
-MOST_NARROW = 2**14  # the last piece of a list of 16-bit integers, which leaves space for the search
+MAX_SMALLINT_PIECE = 2**14  # the last piece of a list of 16-bit integers, which leaves space for the search
 ROUNDING = 1e-9  # by which cells overlap
-MANY = 300  # pieces from which planning a tree takes longer than anything here
+MIN_LOOKUP_PIECES = 300  # pieces from which planning a tree takes longer than anything here
 USABLE = '"calibrant usable"'
 
 
@@ -111,7 +111,7 @@ def has_many_pieces(fitted: Map) -> bool:
     """Return whether a tree of choices would be long."""
     counted = _Counted()
     fitted.expression(Sql("p"), counted)
-    return counted.most >= MANY
+    return counted.most >= MIN_LOOKUP_PIECES
 
 
 def apply_many_pieces(table: Any, fitted: Map, prediction: str, into: str) -> Any:
@@ -182,7 +182,7 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
     for name, numbers in algebra.lists.items():
         kind = "DOUBLE"
         if isinstance(numbers[0], int):  # narrow, since all of it is copied for every 2,048 rows
-            kind = "SMALLINT" if max(numbers) < MOST_NARROW else "INTEGER"
+            kind = "SMALLINT" if max(numbers) < MAX_SMALLINT_PIECE else "INTEGER"
         lists.append(f"'{numbers}'::{kind}[] AS {name}")
     inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
     usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"

@@ -22,13 +22,13 @@ from calibrant.recalibration.samples import RowSample, Sample
 FOLDS = 5
 UNCHANGED = "No change is justified by these records."
 LOSSES = ("log", "brier")
-AS_GOOD = 1.0  # standard errors on held-out records by which a simpler candidate may fall behind the best
-SURE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
-LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
+MAX_LOSS_SE = 1.0  # standard errors on held-out records by which a simpler candidate may fall behind the best
+MIN_GAIN_SE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
+TEST_LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
 LINE, CURVE, SHIFTS = "platt", "spline", "hierarchical"
-ENOUGH = 500  # records from which a curve is fitted well enough where only a test speaks for it
+MIN_CURVE_RECORDS = 500  # records from which a curve is fitted well enough where only a test speaks for it
 MAX_CHOICE = 15_000  # rows with covariates among which the method is chosen
-MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
+MIN_COMPILED_LEVELS = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
 class Choice(NamedTuple):
@@ -57,7 +57,7 @@ def choose(
         raise reject_name("loss", str(loss), list(LOSSES))
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise InvalidInputError("folds", "must be a whole number from 2", f"got {folds!r}")
-    if len(sample.levels) > MANY:
+    if len(sample.levels) > MIN_COMPILED_LEVELS:
         values_of_one_more.compile_now()
     try:
         parts = sample.cut(folds, seed)
@@ -91,18 +91,18 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
     if not changes:
         return unchanged
     best = min((costs_by_method[c.name] for c in changes), key=lambda cost: cost.mean)
-    simplest = next(c for c in changes if _gap(costs_by_method[c.name], best) <= AS_GOOD)
+    simplest = next(c for c in changes if _gap(costs_by_method[c.name], best) <= MAX_LOSS_SE)
     shifts = next((c for c in changes if c.method.name == SHIFTS), None)
     if shifts is not None and not simplest.method.needs_covariates and isinstance(sample, RowSample):
         closer = costs_by_method[shifts.name].mean < costs_by_method[simplest.name].mean
-        simplest = shifts if closer and shifts_pvalue(sample) < LEVEL else simplest
+        simplest = shifts if closer and shifts_pvalue(sample) < TEST_LEVEL else simplest
     gain = _gap(costs_by_method[unchanged.name], costs_by_method[simplest.name])
-    if gain > SURE:
+    if gain > MIN_GAIN_SE:
         return simplest
     named = {candidate.method.name: candidate for candidate in changes}
     if _cox_rejects(sample.levels):
         return named.get(LINE, simplest if gain > 0 else unchanged)
-    bent = sample.levels.total >= ENOUGH and curvature_pvalue(sample.levels) < LEVEL
+    bent = sample.levels.total >= MIN_CURVE_RECORDS and curvature_pvalue(sample.levels) < TEST_LEVEL
     return named.get(CURVE, unchanged) if bent else unchanged
 
 
@@ -121,7 +121,7 @@ def _cox_rejects(levels: Levels) -> bool:
         costs(levels, predictions, "log").mean * levels.total
         for predictions in (levels.values, LogisticMap.of(fit).predict(levels.values))
     )
-    return bool(before - after > -np.log(LEVEL))  # half the quantile of chi squared with 2 degrees
+    return bool(before - after > -np.log(TEST_LEVEL))  # half the quantile of chi squared with 2 degrees
 
 
 def _held_out_costs(fitted: Map, part: Sample, loss: str) -> Costs:

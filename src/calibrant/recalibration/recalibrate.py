@@ -344,7 +344,7 @@ def _odds_ratio(prevalence: float, sample: Sample) -> float:
     return wanted / (1 - wanted) * (1 - seen) / seen
 
 
-MOST_BYTES = 2**30
+MAX_FILE_BYTES = 2**30
 
 
 def load_recalibration(path: str | Path) -> Recalibration:
@@ -374,8 +374,8 @@ def load_recalibration(path: str | Path) -> Recalibration:
         if file.exists() and not file.is_file():
             got = "got a folder, device or pipe"
             raise UnreadableFileError("recalibration", "must be a file", got)
-        if file.stat().st_size > MOST_BYTES:
-            raise UnreadableFileError("recalibration", f"must have at most {MOST_BYTES:,} bytes")
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise UnreadableFileError("recalibration", f"must have at most {MAX_FILE_BYTES:,} bytes")
         return Recalibration.from_dict(parse_json(file.read_text(encoding="utf-8")))
     except OSError as error:
         reason = error.strerror or str(error)

@@ -35,9 +35,9 @@ from calibrant.results import Array
 Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
 R = TypeVar("R", "RowSample", "ClassRecords")
-MOST_EXACT = 10**9  # records that can be dealt without replacement
-MOST_REPEATED = 2 * 10**6  # records that weights of frequency are written out to
-MOST_DEALT = 2**19  # records that are dealt to folds one by one; more are dealt by cells
+MAX_EXACT_RECORDS = 10**9  # records that can be dealt without replacement
+MAX_REPEATED_RECORDS = 2 * 10**6  # records that weights of frequency are written out to
+MAX_DEALT_RECORDS = 2**19  # records that are dealt to folds one by one; more are dealt by cells
 FOLD_CELLS = 2**16  # that neighboring predictions are merged into for that
 
 
@@ -201,7 +201,7 @@ def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[
     left, hands = counts.copy(), []
     for k in range(folds):
         rest = folds - k
-        if left.sum() < MOST_EXACT:
+        if left.sum() < MAX_EXACT_RECORDS:
             share = int(left.sum()) // rest
             hand = draws.multivariate_hypergeometric(left, share, method="marginals") if rest > 1 else left
         else:
@@ -265,7 +265,7 @@ class ForecastSample:
 
         What that changes of a loss is of second order in the width of a cell, 2^-15 at most.
         """
-        if self.n <= MOST_DEALT or not self.binary or self.forecasts.record_weights is not None:
+        if self.n <= MAX_DEALT_RECORDS or not self.binary or self.forecasts.record_weights is not None:
             return None
         return counted_cells(coarse(self.forecasts, FOLD_CELLS))
 
@@ -337,7 +337,7 @@ def effective(weights: Array) -> Array:
 
 def repetitions(weights: Array) -> Ints | None:
     """Return how often each row occurs by its weight of frequency; None if that cannot be written out."""
-    if weights.sum() > MOST_REPEATED or not _whole(weights):
+    if weights.sum() > MAX_REPEATED_RECORDS or not _whole(weights):
         return None
     return np.rint(weights).astype(np.int64)
 

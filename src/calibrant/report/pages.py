@@ -23,7 +23,7 @@ from calibrant.report.charts.online import (
 from calibrant.report.page import PageVerdict, Section, rendered
 from calibrant.results import Array, Table, number_cell, text_cell
 
-MOST = 500  # groups in the table
+MAX_GROUPS = 500  # groups in the table
 
 
 def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -> str:
@@ -48,12 +48,12 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
         f"among the groups has probability 5%. {Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
     )
     notes = [f"Not tested: {audited.not_tested}."]
-    if len(audited.groups) > MOST:
+    if len(audited.groups) > MAX_GROUPS:
         notes.append(
-            f"The table shows the first {MOST} of {len(audited.groups):,} by z, of which "
+            f"The table shows the first {MAX_GROUPS} of {len(audited.groups):,} by z, of which "
             f"{len(audited.significant()):,} are off beyond chance; the raw numbers below hold all."
         )
-    figures, sheets = ("groups", "group-curves"), (audited.sheet(MOST),)
+    figures, sheets = ("groups", "group-curves"), (audited.sheet(MAX_GROUPS),)
     parts = [Section("whom", "For whom?", (text,), figures, sheets, tuple(notes))]
     numbers = audited.to_dict()
     if confirmed is not None:

@@ -89,8 +89,8 @@ def _check_sums(table: CellTable) -> None:
 
 VERSION = 2
 READABLE = (1, 2)  # version 1 had no checksum
-MOST_BYTES = 2**31  # of a sketch after unpacking
-TOO_LARGE = f"got more than {MOST_BYTES:,} bytes after unpacking"
+MAX_UNPACKED_BYTES = 2**31  # of a sketch after unpacking
+TOO_LARGE = f"got more than {MAX_UNPACKED_BYTES:,} bytes after unpacking"
 DAMAGED = (
     ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError,
     RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, SyntaxError,
@@ -131,8 +131,8 @@ def load(path: Path) -> Stored:
             raise not_a_sketch("got a folder, device or pipe")
         with path.open("rb") as file:
             start = file.read(4)
-        if path.stat().st_size > MOST_BYTES:
-            raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes")
+        if path.stat().st_size > MAX_UNPACKED_BYTES:
+            raise not_a_sketch(f"got more than {MAX_UNPACKED_BYTES:,} bytes")
         return _read_parquet(path) if start == b"PAR1" else from_bytes(path.read_bytes())
     except OSError as error:
         reason = error.strerror or str(error)
@@ -155,7 +155,7 @@ def from_bytes(data: bytes) -> Stored:
         with zipfile.ZipFile(io.BytesIO(data)) as stored:
             entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
             unpacked = sum(entry.file_size for entry in stored.infolist())
-            if unpacked > MOST_BYTES:
+            if unpacked > MAX_UNPACKED_BYTES:
                 raise not_a_sketch(TOO_LARGE)
             about = _parsed_header(_array(stored, entries.pop(HEADER)).tobytes().decode())
             columns = {name: _array(stored, entry) for name, entry in entries.items()}
@@ -321,7 +321,7 @@ def _check_size(about: Mapping[str, Any], names: Sequence[str], rows: int, unpac
         raise not_a_sketch("got columns that a sketch does not have")
     if rows > len(about["labels"]) * codes_in_a_group(about["cells"]):
         raise not_a_sketch("got more rows than its groups have cells")
-    if max(unpacked, rows * len(names) * 8) > MOST_BYTES:
+    if max(unpacked, rows * len(names) * 8) > MAX_UNPACKED_BYTES:
         raise not_a_sketch(TOO_LARGE)
 
 

@@ -32,8 +32,8 @@ from calibrant.truthfulness.search import (
     pools,
 )
 
-MOST_ROUNDS = 12
-MOST_IN_SEQUENCE = 4
+MAX_ROUNDS = 12
+MAX_SEQUENTIAL_ROUNDS = 4
 IDENTITY = 1e-11  # to which the decomposition must hold on the reports tried
 TRIALS = 20
 
@@ -131,7 +131,7 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
     >>> truthfulness_gap("atb", [0.25, 0.75]).proof
     'decomposition'
     """
-    checked, most = numeric_vector(truth, "truth"), MOST_IN_SEQUENCE if sequential else MOST_ROUNDS
+    checked, most = numeric_vector(truth, "truth"), MAX_SEQUENTIAL_ROUNDS if sequential else MAX_ROUNDS
     if len(checked) > most:
         raise InvalidInputError("truth", f"must have at most {most} rounds", f"got {len(checked)}")
     known = probabilities(checked, "truth")
@@ -214,7 +214,7 @@ def _listed(values: tuple[float, ...]) -> str:
 
 
 STEP = 0.05
-MOST = 3  # rounds
+MAX_WORST_TRUTH_ROUNDS = 3  # rounds
 
 
 def worst_truth(
@@ -244,7 +244,7 @@ def worst_truth(
     >>> found.truth, round(found.gap, 6)
     ((0.25,), 0.125)
     """
-    whole_number("n", n, 1, MOST)
+    whole_number("n", n, 1, MAX_WORST_TRUTH_ROUNDS)
     if not 0.01 <= number("step", step) <= 0.5:
         raise InvalidInputError("step", "must lie in [0.01, 0.5]", f"got {step}")
     grid = np.linspace(0.0, 1.0, round(1 / step) + 1)

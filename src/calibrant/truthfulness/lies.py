@@ -109,8 +109,8 @@ def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
 Score = Callable[[Array], Array]  # events per prediction, one row per replay -> one row of values per replay
 Draw = Callable[[np.random.Generator, int], Array]
 
-ALL = 1024  # sets of outcomes up to which all are enumerated: 10 records have no more
-MOST = 10**5  # the same where this many draws are asked for
+MAX_ENUMERATED = 1024  # sets of outcomes up to which all are enumerated: 10 records have no more
+MAX_ENUMERATED_ON_REQUEST = 10**5  # the same where this many draws are asked for
 SEEN = 10  # replays in which a prediction should have its unlikely outcome for plain draws to do
 
 
@@ -149,7 +149,7 @@ def replayed(
     """
     from scipy.stats import binom
 
-    table = _everything(p, counts, min(MOST, max(ALL, draws)))
+    table = _everything(p, counts, min(MAX_ENUMERATED_ON_REQUEST, max(MAX_ENUMERATED, draws)))
     if table is not None:
         return Replays(score(table), np.prod(binom.pmf(table, counts, p), axis=1), ())
     unlikely = np.minimum(p, 1 - p)  # rare: expected in fewer than SEEN replays

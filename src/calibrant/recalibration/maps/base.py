@@ -20,7 +20,7 @@ from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.fits.levels import SMALLEST_CLIP
 from calibrant.results import Array
 
-LARGEST = 700.0  # the logit beyond which exp would overflow
+MAX_LOGIT = 700.0  # the logit beyond which exp would overflow
 
 
 class Algebra(Protocol):
@@ -39,7 +39,7 @@ class Algebra(Protocol):
 
 def expit(eta: Any, largest: float, algebra: Algebra) -> Any:
     """Return 1 / (1 + e^-eta); `largest` bounds |eta|, which is held back where exp could overflow."""
-    held = eta if largest <= LARGEST else algebra.clip(eta, -LARGEST, LARGEST)
+    held = eta if largest <= MAX_LOGIT else algebra.clip(eta, -MAX_LOGIT, MAX_LOGIT)
     return algebra.number(1.0) / (algebra.exp(-held) + 1.0)
 
 
@@ -60,11 +60,13 @@ def choice_tree(
     return tree(0, len(cuts))
 
 
-MOST = 1e300  # of a coefficient: sums and products of a few with logits stay finite
-LEAST = -MOST
+MAX_COEFFICIENT = 1e300  # of a coefficient: sums and products of a few with logits stay finite
+MIN_COEFFICIENT = -MAX_COEFFICIENT
 
 
-def stored_number(fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST) -> float:
+def stored_number(
+    fields: Mapping[str, Any], name: str, low: float = MIN_COEFFICIENT, high: float = MAX_COEFFICIENT
+) -> float:
     """Return a field that is one finite number within limits."""
     value = fields[name]
     if not _is_finite(value) or not low <= value <= high:
@@ -73,7 +75,11 @@ def stored_number(fields: Mapping[str, Any], name: str, low: float = LEAST, high
 
 
 def stored_numbers(
-    fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST, size: int | None = None
+    fields: Mapping[str, Any],
+    name: str,
+    low: float = MIN_COEFFICIENT,
+    high: float = MAX_COEFFICIENT,
+    size: int | None = None,
 ) -> Array:
     """Return a field that is a list of finite numbers within limits, as many as `size` says."""
     items = fields[name]
@@ -86,7 +92,9 @@ def stored_numbers(
     return values
 
 
-def stored_steps(fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST) -> Array:
+def stored_steps(
+    fields: Mapping[str, Any], name: str, low: float = MIN_COEFFICIENT, high: float = MAX_COEFFICIENT
+) -> Array:
     """Return a field that is a list of numbers, each above the one before it."""
     values = stored_numbers(fields, name, low, high)
     if np.any(np.diff(values) <= 0):
@@ -111,7 +119,7 @@ def refused(name: str, rule: str, got: Any) -> UnreadableFileError:
 
 
 def _within(low: float, high: float) -> str:
-    return "" if low == LEAST and high == MOST else f" from {low:g} to {high:g}"
+    return "" if low == MIN_COEFFICIENT and high == MAX_COEFFICIENT else f" from {low:g} to {high:g}"
 
 
 class Interval(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError
-from calibrant.fits.softmax import SMALLEST, softmax_rates
+from calibrant.fits.softmax import MIN_PROBABILITY, softmax_rates
 from calibrant.recalibration.maps.base import (
-    LARGEST,
-    LEAST,
-    MOST,
+    MAX_COEFFICIENT,
+    MAX_LOGIT,
+    MIN_COEFFICIENT,
     Algebra,
     Map,
     map_of_one_column,
@@ -63,14 +63,14 @@ class SoftmaxMap(ClassMap):
 
     def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
         """Return 1 / sum of e^(eta_other - eta): no term is large unless the whole is nearly 0."""
-        logs = [algebra.log(algebra.clip(column, SMALLEST, 1.0)) for column in columns]
+        logs = [algebra.log(algebra.clip(column, MIN_PROBABILITY, 1.0)) for column in columns]
 
         def odds(other: int, one: int) -> Any:
             slopes = self.matrix[other] - self.matrix[one]
             ahead = algebra.number(float(self.intercepts[other] - self.intercepts[one]))
             for log, slope in zip(logs, slopes.tolist(), strict=True):
                 ahead = ahead + log * slope
-            return algebra.exp(algebra.clip(ahead, -LARGEST, LARGEST))
+            return algebra.exp(algebra.clip(ahead, -MAX_LOGIT, MAX_LOGIT))
 
         places = range(self.classes)
         one = algebra.number(1.0)
@@ -78,12 +78,14 @@ class SoftmaxMap(ClassMap):
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        intercepts = stored_numbers(numbers, "intercepts", LEAST, MOST)
+        intercepts = stored_numbers(numbers, "intercepts", MIN_COEFFICIENT, MAX_COEFFICIENT)
         rows = numbers["matrix"]
         if not isinstance(rows, list) or len(rows) != len(intercepts) or not rows:
             raise refused("matrix", f"must have {len(intercepts)} rows", rows)
         places = [{"matrix": row} for row in rows]
-        matrix = np.array([stored_numbers(row, "matrix", LEAST, MOST, len(rows)) for row in places])
+        matrix = np.array(
+            [stored_numbers(row, "matrix", MIN_COEFFICIENT, MAX_COEFFICIENT, len(rows)) for row in places]
+        )
         return cls(matrix, intercepts)
 
 

@@ -16,7 +16,7 @@ from calibrant.recalibration.maps.base import Map, stored_steps
 from calibrant.results import Array
 
 Codes = npt.NDArray[np.int64]
-LARGEST = float(np.finfo(np.float64).max)  # JSON has no word for infinity
+MAX_FLOAT = float(np.finfo(np.float64).max)  # JSON has no word for infinity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class BinnedColumn:
         known = numbers[~np.isnan(numbers)]
         if feature.kind == "category" or len(known) == 0:
             return cls(feature, np.empty(0))
-        known = np.clip(known, -LARGEST, LARGEST)
+        known = np.clip(known, -MAX_FLOAT, MAX_FLOAT)
         cuts = np.unique(np.quantile(known, np.arange(1, bins) / bins, method="higher"))
         return cls(feature, cuts[cuts > known.min()])
 
@@ -70,7 +70,7 @@ class BinnedColumn:
 
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> BinnedColumn:
-        cuts = stored_steps(item, "cuts", -LARGEST, LARGEST)
+        cuts = stored_steps(item, "cuts", -MAX_FLOAT, MAX_FLOAT)
         return cls(Features.from_list([item]).features[0], cuts)
 
 

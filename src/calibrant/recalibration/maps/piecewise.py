@@ -32,8 +32,8 @@ Places = npt.NDArray[np.intp]
 
 BLOCK = 2**14  # predictions at a time: what is computed on the way stays in the cache
 CELLS = 8  # of the grid, per cut
-FEWEST = 16  # predictions per cut, and
-LEAST = 2**12  # in all, from which a grid repays being made
+MIN_PREDICTIONS_PER_CUT = 16  # predictions per cut, and
+MIN_GRID_PREDICTIONS = 2**12  # in all, from which a grid repays being made
 
 
 def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
@@ -58,7 +58,7 @@ def finder(cuts: Array, side: Literal["left", "right"], size: int) -> Callable[[
     def bisected(x: Array) -> Places:
         return np.searchsorted(cuts, x, side=side)
 
-    if size < max(LEAST, FEWEST * len(cuts)) or len(cuts) < 2:
+    if size < max(MIN_GRID_PREDICTIONS, MIN_PREDICTIONS_PER_CUT * len(cuts)) or len(cuts) < 2:
         return bisected
     last = CELLS * len(cuts) - 1
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

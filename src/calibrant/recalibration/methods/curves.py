@@ -128,13 +128,13 @@ def _clipped(levels: Levels, clip: float) -> dict[str, str]:
     return {"clip_note": note}
 
 
-FEW = "The predictions have too few distinct logits for a spline: the map is a shrunk Platt map."
+TOO_FEW_LOGITS = "The predictions have too few distinct logits for a spline: the map is a shrunk Platt map."
 
 
 def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: Clip = "auto") -> Fitted:
     """Fit a linear spline of the logit, with penalties by evidence."""
-    if isinstance(knots, bool) or not isinstance(knots, int) or not spline_fits.FEWEST <= knots <= 512:
-        rule = f"must be a whole number from {spline_fits.FEWEST} to 512"
+    if isinstance(knots, bool) or not isinstance(knots, int) or not spline_fits.MIN_KNOTS <= knots <= 512:
+        rule = f"must be a whole number from {spline_fits.MIN_KNOTS} to 512"
         raise InvalidInputError("knots", rule, f"got {knots!r}")
     if isinstance(sample, RowSample):  # the maps of covariates start from it too
         fit = sample.cached(
@@ -143,7 +143,7 @@ def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: C
     else:
         fit = spline_fits.spline(sample.levels, knots=knots, clip=clip)
     if isinstance(fit, LogisticFit):
-        return Fitted(LogisticMap.of(fit), (FEW, *logistic_notes(sample, fit)), {"clip": fit.clip})
+        return Fitted(LogisticMap.of(fit), (TOO_FEW_LOGITS, *logistic_notes(sample, fit)), {"clip": fit.clip})
     details = {
         "clip": fit.clip, "level_width": fit.level_width, "bend_width": fit.bend_width,
         **_clipped(sample.levels, fit.clip),

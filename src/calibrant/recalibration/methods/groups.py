@@ -34,12 +34,12 @@ from calibrant.recalibration.maps.groups import (
     predicted_by,
     rule_members,
 )
-from calibrant.recalibration.methods.curves import FEW, spline
+from calibrant.recalibration.methods.curves import TOO_FEW_LOGITS, spline
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import RowSample
 
 ROUNDING = 1e-9  # relative: a deviation below it is none
-MOST_LEVELS = 2_000  # the work grows with their third power
+MAX_LEVELS = 2_000  # the work grows with their third power
 
 
 def _encoded(sample: RowSample) -> tuple[Features, EncodedColumns]:
@@ -66,10 +66,10 @@ def hierarchical(
         BinnedColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
     ]
     count = sum(one.count for one in leveled)
-    if count > MOST_LEVELS:  # an identifier among the columns is the usual reason
+    if count > MAX_LEVELS:  # an identifier among the columns is the usual reason
         widest = max(leveled, key=lambda one: one.count)
         got = f"got {count:,}, of which column {widest.feature.name!r} has {widest.count:,}"
-        rule = f"must have at most {MOST_LEVELS:,} levels in all"
+        rule = f"must have at most {MAX_LEVELS:,} levels in all"
         hint = "leave such a column out, or group its values"
         raise InvalidInputError("covariates", rule, got, hint)
     codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
@@ -93,7 +93,7 @@ def hierarchical(
         for column, shifts, records, slope in zip(leveled, fit.blocks, counts, steep, strict=False)
     )
     fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
-    notes = tuple(note for note in start.notes if note != FEW)
+    notes = tuple(note for note in start.notes if note != TOO_FEW_LOGITS)
     return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
 
 

@@ -33,7 +33,7 @@ from calibrant.results import Array
 
 CURVES = {"isotonic": "observed (isotonic)", "spline": "observed (spline)", "smoothed": "observed (smoothed)"}
 BAND, SPLINE_BAND, WHERE = "95% if calibrated", "95% confidence", "predictions"
-FEW = 20  # records near a point below which the smoothed curve fades
+MIN_RECORDS_NEARBY = 20  # records near a point below which the smoothed curve fades
 DOTS = (170, 80, 25)  # areas of dots that remain distinct when they overlap
 RELIABILITY_TITLE = "Reliability diagram"
 DIAGONAL = "Predictions are right on the dashed diagonal, too low above it and too high below it. "
@@ -186,10 +186,10 @@ def smoothed(forecasts: Forecasts) -> Line:
     records = 1 / float(forecasts.squared_weights.sum())
     if len(at) == 0:  # all predictions lie between two points of its grid
         mean, rate = np.array([forecasts.mean_prediction]), np.array([forecasts.base_rate])
-        return Line(mean, rate.clip(0.0, 1.0), np.array([records < FEW]))
+        return Line(mean, rate.clip(0.0, 1.0), np.array([records < MIN_RECORDS_NEARBY]))
     at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
     near_by = curve.density[at] * curve.bandwidth * np.sqrt(2 * np.pi) * records
-    return Line(curve.prediction[at], np.clip(curve.outcome[at], 0.0, 1.0), near_by < FEW)
+    return Line(curve.prediction[at], np.clip(curve.outcome[at], 0.0, 1.0), near_by < MIN_RECORDS_NEARBY)
 
 
 def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
@@ -323,13 +323,13 @@ COMPARISON_CAPTION = (
     "The isotonic (CORP) reliability curve of each model. Predictions are right on the dashed diagonal, too "
     "low above it and too high below it."
 )
-MOST = 3  # as many colors and dash patterns as stay apart on paper
+MAX_MODELS = 3  # as many colors and dash patterns as stay apart on paper
 
 
 @drawing
 def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
-    if not 2 <= len(models) <= MOST:
+    if not 2 <= len(models) <= MAX_MODELS:
         raise InvalidInputError("models", "must be two or three", f"got {len(models)}")
     lines = {str(name): _reliability(forecasts) for name, forecasts in models.items()}
     values = [forecasts.values for forecasts in models.values()]
