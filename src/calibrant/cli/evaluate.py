@@ -73,7 +73,7 @@ def evaluate(
     if not html:
         opt.refuse_typed("needs --html", "title", "subtitle")
     log = log_summary()
-    sketch = rows.sketch_if_needed(file, **columns)
+    sketch = rows.sketch_if_needed(file, **columns, by=groups)
     whose = f"{columns['prediction']} in" if sketch is None else "sketch"
     default = f"{whose} {rows.shown_name(file)}"
     with rows.progress_bar("measuring") as progress:

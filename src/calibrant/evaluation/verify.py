@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from calibrant.censoring import censored
-from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.errors import Hint, InvalidInputError, UnreadableFileError
 from calibrant.evaluation.evaluate import SCHEMA, Evaluation, evaluate
 from calibrant.evaluation.page import page
 from calibrant.metrics.lookup import stored_measure
@@ -195,7 +195,7 @@ def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) ->
         if not columns.get(name):
             column = "the group columns" if name == "groups" else f"the {name} column"
             rule = "must be named: the report does not record it"
-            raise InvalidInputError(column, rule, hint=f"pass {name}=")
+            raise InvalidInputError(column, rule, hint=Hint("pass {}", (name, "COLUMN")))
     frame = _columns(data, columns) if isinstance(data, str | Path | list | tuple) else data
     how["missing"] = columns.get("missing", "error")
     if columns.get("censored"):
