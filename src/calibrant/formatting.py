@@ -144,7 +144,7 @@ def percent_pair(first: float, second: float) -> tuple[str, str]:
 
 
 def percents(shares: Sequence[float]) -> list[str]:
-    """Write the shares of a table as percentages with equally many decimals: one, or more where one is rare."""
+    """Write the shares of a table with equally many decimals: one, or more where a share is small."""
     rare = min((share for share in shares if share > 0), default=1.0)
     digits = 1 if rare >= 0.01 else min(4, 1 - math.floor(math.log10(100 * rare)))
     return [f"{100 * without_noise(share):.{digits}f}%" for share in shares]

@@ -58,7 +58,7 @@ def cells_of_test(
         number_cell(predicted, percent(predicted)),
         number_cell(one.observed, percent(one.observed)),
         *within,
-        number_cell(gap, f"{format_points(gap)} points"),
+        number_cell(gap, format_points(gap)),
         *others,
         number_cell(one.pvalue, pvalue_text(one.pvalue)),
         number_cell(one.adjusted, pvalue_text(one.adjusted)),

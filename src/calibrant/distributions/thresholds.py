@@ -243,16 +243,16 @@ class HorizonTable(TableOfTests):
 
     def sheet(self) -> Table:
         """Return the table, one line per horizon."""
-        columns = ("horizon", "predicted", "observed", "95% limits", "difference", "smooth")
-        lines = (
-            (
-                *cells_of_test(one.horizon, one.predicted, one, True, number_cell(one.smooth)),
-                number_cell(one.censored, f"{one.censored:,}"),
-                number_cell(one.largest_weight, f"{one.largest_weight:.3g}"),
-            )
-            for one in self.horizons
-        )
-        return Table((*columns, "p-value", "adjusted", "censored", "largest weight"), tuple(lines))
+        columns = ("horizon", "predicted", "observed", "95% limits", "difference", "smooth", "adjusted p",
+                   "censored", "max weight")  # fmt: skip
+        lines = []
+        for one in self.horizons:
+            smooth = number_cell(one.smooth, format_value(one.smooth))
+            *cells, _, adjusted = cells_of_test(one.horizon, one.predicted, one, True, smooth)
+            censored = number_cell(one.censored, f"{one.censored:,}")
+            weight = number_cell(one.largest_weight, f"{one.largest_weight:.3g}")
+            lines.append((*cells, adjusted, censored, weight))
+        return Table(columns, tuple(lines))
 
 
 @shares_parameters(MISSING_AND_DRAWS)
