@@ -90,6 +90,20 @@ def test_the_number_of_rows_decides_between_rows_and_sketch(rows, ending, tmp_pa
     assert not read.fits(file)
 
 
+def test_groups_of_a_file_above_the_limit_are_audited_from_a_sketch(rows, monkeypatch):
+    exact = calibrant("evaluate", rows, "-y", "y", "-p", "p", "--groups", "g", "--json")
+    monkeypatch.setattr(read, "MAX_EXACT_ROWS", 4999)
+    sketched = calibrant("evaluate", rows, "-y", "y", "-p", "p", "--groups", "g", "--json")
+    assert (exact.returncode, sketched.returncode) == (0, 0)
+    assert "measured from a sketch" in sketched.stderr
+    first, second = (
+        {one["rule"]: one["mean_outcome"] for one in json.loads(run.stdout)["groups"]["groups"]}
+        for run in (exact, sketched)
+    )
+    assert first.keys() == second.keys()
+    assert all(second[rule] == pytest.approx(value, abs=1e-12) for rule, value in first.items())
+
+
 HOLDING = {  # commands that hold rows, and the share of the limit up to which they do
     "stream": (("-y", "y", "-p", "p"), 2),
     "compare": (("-y", "y", "-p", "p", "-p", "q"), 2),
