@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from calibrant.inference.comparison import SCORES, compare_outcomes
+from calibrant.inference.compare_outcomes import SCORES, compare_outcomes
 
 
 def pair(rng: np.random.Generator, n: int, size: int, stretch: float, base: float, shared: float) -> tuple:

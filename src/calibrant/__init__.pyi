@@ -36,10 +36,10 @@ from calibrant.groups.audit import audit as audit
 from calibrant.groups.audit import audit_table as audit_table
 from calibrant.groups.audit_result import Audit as Audit
 from calibrant.groups.compare_groups import compare_groups as compare_groups
-from calibrant.groups.group_comparison import GroupComparison as GroupComparison
+from calibrant.groups.compare_groups_result import GroupComparison as GroupComparison
 from calibrant.inference import *
 from calibrant.inference.compare import compare as compare
-from calibrant.inference.comparison import Comparison as Comparison
+from calibrant.inference.compare_result import Comparison as Comparison
 from calibrant.inference.intervals import ConfidenceInterval as ConfidenceInterval
 from calibrant.inference.intervals import confidence_interval as confidence_interval
 from calibrant.inference.planning import Plan as Plan

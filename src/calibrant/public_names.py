@@ -24,9 +24,9 @@ PUBLIC: dict[str, dict[str, str]] = {
         "groups.audit": "AuditTable audit audit_table",
         "groups.audit_result": "Audit",
         "groups.compare_groups": "compare_groups",
-        "groups.group_comparison": "GroupComparison",
+        "groups.compare_groups_result": "GroupComparison",
         "inference.compare": "compare",
-        "inference.comparison": "Comparison",
+        "inference.compare_result": "Comparison",
         "inference.intervals": "ConfidenceInterval confidence_interval",
         "inference.planning": "Plan required_samples",
         "inference.testing": "TestResult calibration_test",
@@ -67,7 +67,9 @@ PUBLIC: dict[str, dict[str, str]] = {
             " miscalibration"
         ),
         "metrics.smooth": "earth_mover_error smooth_calibration_error",
-        "metrics.truthful": "PartitionError averaged_two_bin_error binned_squared_error random_partition_error",
+        "metrics.truthful": (
+            "PartitionError averaged_two_bin_error binned_squared_error random_partition_error"
+        ),
         "results": "Certified Witness",
     },
     "decisions": {
@@ -101,7 +103,8 @@ PUBLIC: dict[str, dict[str, str]] = {
     "inference": {
         "censoring": "Censored",
         "inference.classic_tests": "hosmer_lemeshow spiegelhalter",
-        "inference.comparison": "Difference OutcomeComparison",
+        "inference.compare_outcomes": "OutcomeComparison",
+        "inference.compare_result": "Difference",
         "inference.planning": "detectable_distance",
         "inference.validation": ("ValidationPlan ValidationTable validation_sample_size validation_table"),
     },

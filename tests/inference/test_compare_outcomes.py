@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant.errors import InvalidInputError, TooFewRecordsError
-from calibrant.inference.comparison import _calibration, area_under_risk
+from calibrant.inference.compare_outcomes import _calibration, area_under_risk
 
 
 def slow_calibration(y, p, codes, keep):

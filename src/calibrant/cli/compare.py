@@ -18,7 +18,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.compare_groups import SEVERAL, compare_groups
-from calibrant.groups.group_comparison import INTERVALS_ALONE
+from calibrant.groups.compare_groups_result import INTERVALS_ALONE
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import InputNames

@@ -27,7 +27,7 @@ from calibrant.report.page import GROUPS_SHOWN, Overview, PageVerdict, Section, 
 if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import Evaluation
     from calibrant.evaluation.repair_preview import Proposal
-    from calibrant.groups.group_comparison import GroupComparison
+    from calibrant.groups.compare_groups_result import GroupComparison
     from calibrant.report.answers import Answers
 
 TONES = {"calibrated": "good", "miscalibrated": "bad", "groups": "bad"}  # else "unknown"

@@ -39,7 +39,7 @@ from calibrant.results import Array
 if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import Evaluation
     from calibrant.fits.levels import Levels
-    from calibrant.groups.group_comparison import GroupComparison
+    from calibrant.groups.compare_groups_result import GroupComparison
     from calibrant.records import Records
 
 

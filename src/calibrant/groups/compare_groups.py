@@ -14,8 +14,14 @@ from calibrant.columns import Column, code_columns
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
+from calibrant.groups.compare_groups_result import (
+    UNNAMED,
+    GroupComparison,
+    GroupDifference,
+    GroupLevel,
+    Trend,
+)
 from calibrant.groups.gap_interval import Codes, row_interval
-from calibrant.groups.group_comparison import UNNAMED, GroupComparison, GroupDifference, GroupLevel, Trend
 from calibrant.groups.rules import label_in_words
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
 from calibrant.inference.intervals import check_confidence
@@ -312,7 +318,7 @@ def _differences(rows: _Rows, whole: StratifiedScores, confidence: float) -> tup
     compared = [compare_pair(one, confidence) for one in scores]
     adjusted = holm([pair.pvalue for pair in compared])
     return tuple(
-        GroupDifference(rows.name(i), rows.name(j), *map(odds_of, pair[:3]), pair.pvalue, p)
+        GroupDifference(rows.name(i), rows.name(j), *map(odds_of, pair[:3]), pvalue=pair.pvalue, adjusted=p)
         for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True)
     )
 

@@ -35,15 +35,8 @@ from calibrant.inference.bootstrap import (
     seminorm_power,
     values_of_resamples,
 )
-from calibrant.inference.comparison import (
-    DRAWS,
-    Comparison,
-    Difference,
-    OutcomeComparison,
-    compare_outcomes,
-    error_of,
-    may_flip,
-)
+from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
+from calibrant.inference.compare_result import DRAWS, Comparison, Difference, error_of, may_flip
 from calibrant.inference.intervals import around, central, check_confidence, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
 from calibrant.inference.null import (

@@ -13,7 +13,7 @@ from calibrant.errors import InvalidInputError, warn_user
 from calibrant.evaluation.evaluate import Evaluation, evaluate
 from calibrant.files import atomic_write, check_target
 from calibrant.forecasts import Forecasts
-from calibrant.inference.comparison import OutcomeComparison, compare_outcomes
+from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
 from calibrant.logs.answer import Options
 from calibrant.logs.rows import LogRows, LogSummary, LogWarning
 from calibrant.records import Missing

@@ -147,10 +147,10 @@ def streamed_cells(
         if progress is not None:
             progress(min(1.0, rows / total))
 
-    numbers = [
+    selected = [
         f"COALESCE({identifier(name)}, 'NaN'::DOUBLE)" for name in (columns.prediction, columns.outcome)
     ]
-    wanted = relation.project(", ".join([*numbers, *map(identifier, columns.by)]))
+    wanted = relation.project(", ".join([*selected, *map(identifier, columns.by)]))
     try:
         table, seen = sum_stream(arrow_batches(wanted, BATCH), cells, report)
     except (TooManyGroupsError, pa.ArrowException, OSError):

@@ -25,7 +25,7 @@ from calibrant.report.charts.evidence import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Group
-    from calibrant.groups.group_comparison import GroupComparison
+    from calibrant.groups.compare_groups_result import GroupComparison
 
 
 FOREST = "Worst groups"
