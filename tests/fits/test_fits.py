@@ -18,7 +18,6 @@ from calibrant.kernels import isotonic as bounded_kernel
 from calibrant.kernels import isotonic as pairs_kernel
 from calibrant.recalibration.methods.binning import (
     bin_rates,
-    clopper_pearson,
     equal_mass_edges,
     simultaneous_tolerance,
 )
@@ -315,9 +314,3 @@ def test_records_on_an_edge_are_left_out():
     assert edges.tolist() == [0.5]
     assert bin_rates(levels, edges, without_edges=True).rates.tolist() == [0, 0.2]
     assert bin_rates(levels, edges, without_edges=False).rates.tolist() == [0.2, 0.2]
-
-
-def test_clopper_pearson_is_the_beta_quantile():
-    low, high = clopper_pearson(np.array([0.0, 3, 10]), np.array([10.0, 10, 10]), 0.05)
-    assert low == pytest.approx([0, 0.0667395, 0.6915029], abs=1e-6)
-    assert high == pytest.approx([0.3084971, 0.6524529, 1], abs=1e-6)

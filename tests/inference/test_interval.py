@@ -12,6 +12,7 @@ from samples import samples
 import calibrant as cb
 from calibrant.errors import InvalidInputError, LevelSetWarning, TooFewRecordsError, UnknownNameError
 from calibrant.inference.bootstrap import Resampler, seminorm_power
+from calibrant.inference.intervals import clopper_pearson
 from calibrant.inference.null import TwoPointWeights, max_record_weight, with_options
 from calibrant.metrics.distance.lower import transport_deviation
 
@@ -303,3 +304,9 @@ def test_weighted_sketches_have_the_right_size_and_power(truth, spread):
         assert sketched <= 25  # at 5 % more than that happens once in 100,000 such tests
     else:
         assert sketched >= 0.75 * rows >= 50
+
+
+def test_clopper_pearson_is_the_beta_quantile():
+    low, high = clopper_pearson(np.array([0.0, 3, 10]), np.array([10.0, 10, 10]), 0.05)
+    assert low == pytest.approx([0, 0.0667395, 0.6915029], abs=1e-6)
+    assert high == pytest.approx([0.3084971, 0.6524529, 1], abs=1e-6)

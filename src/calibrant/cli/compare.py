@@ -12,6 +12,7 @@ import click
 from calibrant.cli import options as opt
 from calibrant.cli import output as out
 from calibrant.cli import rows
+from calibrant.cli.exit_codes import UNDECIDED
 from calibrant.cli.output import SavedCharts, show_result
 from calibrant.cli.reading import chosen_log, outcome_table, takes_censored
 from calibrant.errors import InvalidInputError
@@ -110,7 +111,7 @@ def compare(
             sheets = [benefits.sheet(), *([benefits.difference_sheet()] if benefits.differences else [])]
             show_result(benefits, False, *sheets)
     if result is not None and result.undecided and not result.real:
-        sys.exit(3)
+        sys.exit(UNDECIDED)
 
 
 def _compare_logs(

@@ -1,4 +1,4 @@
-"""`calibrant`: the group of commands, their exit codes, and the wording of errors."""
+"""`calibrant`: the group of commands, how a process ends, and the wording of errors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ import click
 
 from calibrant import __version__
 from calibrant.cli.config import COMMANDS, SECTIONS, command_named
+from calibrant.cli.exit_codes import BAD_INPUT, CLOSED_PIPE, UNDECIDED
 from calibrant.cli.options import BEHIND, SPOOLED, refuse_repeated
-from calibrant.cli.output import BAD_INPUT, guard_output, one_line, open_closed_streams
+from calibrant.cli.output import guard_output, one_line, open_closed_streams
 from calibrant.cli.reading import LOG_OPTIONS, TOOL
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished
 from calibrant.io.csv_dialect import read_dialect
 from calibrant.io.session import TEXT_KINDS
 
-TOO_LITTLE_DATA = 3
-CLOSED_PIPE = 141  # as shells count a program that SIGPIPE, signal 13, has ended
 MAX_COUNTED_ROWS = 5_000_000  # rows that are counted again to find a line
 
 
@@ -113,7 +112,7 @@ def run_command() -> int:
         if os.environ.get("CALIBRANT_TRACEBACK"):
             raise
         _print_error(_worded(error))
-        return TOO_LITTLE_DATA if isinstance(error, TooFewClustersError) else BAD_INPUT
+        return UNDECIDED if isinstance(error, TooFewClustersError) else BAD_INPUT
 
 
 def _stop_cleanly() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from calibrant import __version__
 from calibrant.cli import options as opt
 from calibrant.cli import rows as ordered
+from calibrant.cli.exit_codes import FAILED
 from calibrant.cli.output import deliver_results, print_note, show_json, show_table
 from calibrant.cli.rows import OrderedRows
 from calibrant.errors import InvalidInputError
@@ -28,8 +29,7 @@ from calibrant.online.state import read_text, sealed
 
 ALPHA = 0.05
 SCHEMA, SCHEMA_VERSION = "calibrant-monitor", 1
-MAX_GROUPS_NAMED = 3  # groups named in the line of an alarm
-ALARM = 1  # exit code
+MAX_GROUPS_NAMED = 3  # in the line of an alarm
 
 
 @click.command(epilog=opt.examples("calibrant monitor today.csv -y default -p p --state monitor.json"))
@@ -77,7 +77,7 @@ def monitor(
         deliver_results()
         if state is not None:
             atomic_write(state, sealed(ordered.with_parts(watch.to_json(), parts)))
-    sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
+    sys.exit(FAILED if any(reading.alarm for reading in readings.values()) else 0)
 
 
 def _opened(

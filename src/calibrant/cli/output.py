@@ -20,12 +20,12 @@ from typing import Any
 
 import click
 
+from calibrant.cli.exit_codes import BAD_INPUT
 from calibrant.cli.options import check_paths, refuse_typed
 from calibrant.errors import reject_name
 from calibrant.files import atomic_write
 from calibrant.results import Table, json_ready
 
-BAD_INPUT = 2  # exit code
 FORMATS = ("table", "json", "csv", "markdown")
 PAGE_WIDTH = 100  # characters, where the output is not a terminal
 SECOND_TABLE = "calibrant.second_table"

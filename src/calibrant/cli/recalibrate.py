@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant.cli import options as opt
 from calibrant.cli.classes import class_labels, named_by_option
+from calibrant.cli.exit_codes import FAILED, UNDECIDED
 from calibrant.cli.output import print_note, print_result, print_sentences, show_json, show_sheet, show_table
 from calibrant.cli.reading import outcome_table, takes_censored
 from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sketch_if_needed
@@ -31,7 +32,6 @@ from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.records import Missing
 
-HARMS, TOO_LITTLE = 1, 3
 MAX_GROUPS_SHOWN = 100  # printed
 FIT_SHARE = 0.25  # of the progress bar; the rest is the assessment
 ARGUMENTS = {p.name for p in signature(fit).parameters.values() if p.kind is not p.VAR_KEYWORD}
@@ -132,13 +132,13 @@ def recalibrate(
                 fitted.assess(None if bar is None else lambda share: bar(FIT_SHARE + share * rest))
     except TooFewRecordsError as error:  # for the method whatever is forced, or of one outcome alone
         click.echo(f"calibrant: too little data: {error} Nothing written.", err=True)
-        sys.exit(TOO_LITTLE)
+        sys.exit(UNDECIDED)
     if refused:
         result = f"{pluralize(fitted.fit.n, 'record')}, base rate {fitted.fit.base_rate:g}"
         needed = f"{MIN_RECORDS} records and {MIN_EACH} of each outcome"
         click.echo(f"calibrant: too little data: {result}; {needed} are needed."
                    " Nothing written; --force overrides.", err=True)  # fmt: skip
-        sys.exit(TOO_LITTLE)
+        sys.exit(UNDECIDED)
     harms = method != "auto" and fitted.assessment is not None and fitted.assessment.verdict == "harms"
     written = output if force or not harms else None
     if written is not None:
@@ -147,7 +147,7 @@ def recalibrate(
     if harms:
         words = "written all the same" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
-        sys.exit(0 if force else HARMS)
+        sys.exit(0 if force else FAILED)
 
 
 def _show_sql(file: FileNames, prediction: str, dialect: str, output: str | None, json_: bool) -> None:

@@ -7,13 +7,12 @@ import sys
 import click
 
 from calibrant.cli import rows
+from calibrant.cli.exit_codes import FAILED
 from calibrant.cli.options import as_json, column_option, examples, grouped, rows_in
 from calibrant.cli.output import print_result, show_json
 from calibrant.cli.reading import log_summary
 from calibrant.evaluation.verify import verify_report
 from calibrant.io.read import FileNames
-
-DIFFERS = 1
 
 
 @click.command(
@@ -51,4 +50,4 @@ def verify(
         show_json(found.to_dict())
     else:
         print_result(str(found))
-    sys.exit(0 if found.verified else DIFFERS)
+    sys.exit(0 if found.verified else FAILED)

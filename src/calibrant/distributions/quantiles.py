@@ -19,6 +19,7 @@ from calibrant.distributions.forms import (
 )
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.formatting import format_value, percent, pluralize, pvalue_phrase
+from calibrant.inference.intervals import clopper_pearson
 from calibrant.inputs import check_same_length, numeric_vector, open_share, probabilities
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.null_laws import log_range_tail
@@ -255,11 +256,8 @@ def coverage_of(
     seed: int,
 ) -> Coverage:
     """Test hits against promised probabilities along an order, of which the last key counts first."""
-    from scipy.special import betaincinv
-
     n, k = len(hit), int(hit.sum())
-    low = float(betaincinv(k, n - k + 1, 0.025)) if k else 0.0
-    high = float(betaincinv(k + 1, n - k, 0.975)) if k < n else 1.0
+    low, high = map(float, clopper_pearson(k, n, 0.05))
     pvalue = along(hit, promised, order, draws, seed)
     return Coverage(level, float(np.mean(promised)), k / n, low, high, pvalue, pvalue, score)
 

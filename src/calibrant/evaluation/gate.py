@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from calibrant.sketch.sketch import Sketch
 
 Outcome = Literal["pass", "fail", "unclear"]
-EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
 DRAWS = 999
 MAX_DRAWS_FACTOR = 10  # times as many draws where simulation error could change the outcome
 MIN_RECORDS = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)

@@ -317,10 +317,11 @@ def _differences(rows: _Rows, whole: StratifiedScores, confidence: float) -> tup
     scores = [whole] if len(chosen) == 1 else [rows.scores(np.array(pair)) for pair in chosen]
     compared = [compare_pair(one, confidence) for one in scores]
     adjusted = holm([pair.pvalue for pair in compared])
-    return tuple(
-        GroupDifference(rows.name(i), rows.name(j), *map(odds_of, pair[:3]), pvalue=pair.pvalue, adjusted=p)
-        for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True)
-    )
+    differences = []
+    for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True):
+        odds, lower, upper = map(odds_of, pair[:3])
+        differences.append(GroupDifference(rows.name(i), rows.name(j), odds, lower, upper, pair.pvalue, p))
+    return tuple(differences)
 
 
 def _trend(rows: _Rows, draws: int, seed: int, confidence: float) -> Trend | None:

@@ -391,3 +391,13 @@ def mean_if_calibrated(forecasts: Forecasts, row: Measure, seed: int) -> float:
     draws = NULL_DRAWS if batched(forecasts, row) else SLOW_NULL_DRAWS
     values = null_values(forecasts, row, null, Drawing(draws, seed, threads=1))
     return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan
+
+
+def clopper_pearson(ones: Array | int, counts: Array | int, alpha: float) -> tuple[Array, Array]:
+    """Return exact limits of the probability behind `ones` of `counts` independent records."""
+    from scipy.special import betaincinv
+
+    zeros = counts - ones
+    low = np.where(ones > 0, betaincinv(np.maximum(ones, 1e-300), zeros + 1, alpha / 2), 0.0)
+    high = np.where(zeros > 0, betaincinv(ones + 1, np.maximum(zeros, 1e-300), 1 - alpha / 2), 1.0)
+    return low, high

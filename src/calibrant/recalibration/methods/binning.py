@@ -14,6 +14,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import Clip, Shrink, logistic
+from calibrant.inference.intervals import clopper_pearson
 from calibrant.inputs import open_share
 from calibrant.recalibration.maps.piecewise import LogisticMap, StepMap
 from calibrant.recalibration.methods.curves import logistic_notes
@@ -244,12 +245,3 @@ def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:
 def hoeffding_tolerance(smallest: float, bins: int, alpha: float) -> float:
     """Return eps for bins whose smallest has `smallest` records; infinite if it has none."""
     return float(np.sqrt(np.log(2 * bins / alpha) / (2 * smallest))) if smallest > 0 else np.inf
-
-
-def clopper_pearson(ones: Array, counts: Array, alpha: float) -> tuple[Array, Array]:
-    from scipy.special import betaincinv
-
-    zeros = counts - ones
-    low = np.where(ones > 0, betaincinv(np.maximum(ones, 1e-300), zeros + 1, alpha / 2), 0.0)
-    high = np.where(zeros > 0, betaincinv(ones + 1, np.maximum(zeros, 1e-300), 1 - alpha / 2), 1.0)
-    return low, high
