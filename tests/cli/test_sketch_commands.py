@@ -84,6 +84,21 @@ def test_a_sketch_is_audited_by_its_groups(tmp_path):
     assert "g = " in page.read_text(encoding="utf-8")
 
 
+def test_the_next_step_for_groups_of_a_sketch_is_no_command_that_a_sketch_refuses(tmp_path):
+    rng = np.random.default_rng(0)
+    p, g = rng.random(4_000).round(3), rng.integers(0, 2, 4_000)
+    y = (rng.random(4_000) < np.where(g == 1, p**2, np.sqrt(p))).astype(int)
+    lines = [f"{a},{b},g{c}" for a, b, c in zip(p, y, g, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["p,y,g", *lines]) + "\n")
+    run("sketch", tmp_path / "a.csv", *COLUMNS, "--by", "g", "-o", tmp_path / "a.sketch")
+    by_rows, by_sketch = (
+        run("evaluate", *words).output.split("Next: ")[1].splitlines()[0]
+        for words in ((tmp_path / "a.csv", *COLUMNS, "--groups", "g"), (tmp_path / "a.sketch",))
+    )
+    assert by_rows.endswith("--groups g -o map.json")
+    assert by_sketch == "Recalibrate by g, on records the model was not trained on."
+
+
 def test_several_files_and_globs_become_one_sketch(tmp_path):
     for day in range(3):
         csv(tmp_path / f"day{day}.csv", day)

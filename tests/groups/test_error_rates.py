@@ -23,6 +23,10 @@ def test_rates_are_those_of_counting():
         for rate in (group.selected, group.false_positive, group.false_negative):
             assert rate.lower <= rate.value <= rate.upper
     assert len(found.sheet().lines) == 3
+    frame = found.to_frame()
+    assert list(frame["group"]) == ["a", "b", "c"]
+    assert frame["false_negative"].tolist() == [group.false_negative.value for group in found.groups]
+    assert frame["selected_lower"].tolist() == [group.selected.lower for group in found.groups]
     assert "cannot both be equal" in str(found)
 
 

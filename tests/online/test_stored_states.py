@@ -271,3 +271,10 @@ def test_two_processes_lose_nothing(tmp_path):
     for worker in workers:
         worker.join(60)
     assert path.read_text() == "60"
+
+
+def test_a_state_with_groups_is_refused_with_the_class_that_reads_it():
+    state = cb.GroupMonitor(["a", "b"], alpha=0.05).to_json()
+    with pytest.raises(cb.CalibrantError, match="load it with GroupMonitor"):
+        cb.Monitor.from_json(state)
+    assert set(cb.GroupMonitor.from_json(state).readings()) == {"everybody", "a", "b"}

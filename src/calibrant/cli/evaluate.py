@@ -161,7 +161,8 @@ def next_command(
     given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]
     columns = [*given, "-p", prediction] if outcome and prediction else []
     data = [*files, *columns, *(["-w", weight] if weight and columns else [])]
-    if verdict.action == "recalibrate":
+    by_groups_of_a_sketch = verdict.group_columns and not columns and "--log" not in files
+    if verdict.action == "recalibrate" and not by_groups_of_a_sketch:  # which needs the rows
         groups = ["--groups", ",".join(verdict.group_columns)] if verdict.group_columns else []
         return shlex.join(["calibrant", "recalibrate", *map(str, data), *groups, "-o", "map.json"])
     if verdict.action == "monitor" and columns and not isinstance(outcome, CensoredColumn):

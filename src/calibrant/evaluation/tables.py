@@ -202,17 +202,21 @@ def leading_groups(audit: Audit, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
     wrong = {group.rule for group in audit.wrong_groups()}
     plain = [group for group in audit.by_error() if len(group.rule.conditions) < 2 or group is worst]
     shown = sum(group.rule in wrong for group in plain) + 1
-    everyone, *leading = plain[: max(top // 2 + 1, min(shown, top))]
+    most = max(top // 2 + 1, min(shown, top))
+    everyone, *leading = plain if len(plain) == len(audit.groups) == most + 1 else plain[:most]
     leading.sort(key=lambda group: (group is not worst, -abs(group.difference)))  # as a reader expects
     return [everyone, *leading]
+
+
+MEANING_OF_P = "p: for errors anywhere along the scores, adjusted for all groups"
 
 
 def more_groups(audit: Audit) -> str:
     """Say how many groups were tested beyond those that the table shows, and how they are ranked."""
     left = len(audit.groups) - len(leading_groups(audit))
     if left > 0:
-        return f"... {pluralize(left, 'more group')}, p adjusted for all"
-    return "p is adjusted for all groups"
+        return f"... {pluralize(left, 'more group')}. {MEANING_OF_P}"
+    return MEANING_OF_P
 
 
 def notes(found: Evaluation) -> list[str]:

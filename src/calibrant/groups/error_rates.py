@@ -17,7 +17,7 @@ from calibrant.groups.gap_interval import wilson_interval
 from calibrant.groups.rules import Rule, label_in_words
 from calibrant.inputs import closed_share
 from calibrant.records import Missing, check_records
-from calibrant.results import Result, Table, number_cell, text_cell
+from calibrant.results import Result, Table, frame_of, number_cell, text_cell
 
 Z = 1.959964
 MIN_SELECTED = 0.05  # share above 1/2 below which the base rate is the threshold
@@ -77,6 +77,19 @@ class ErrorRates(Result):
             cells = (number_cell(rate.value, str(rate)) for rate in rates)
             lines.append((text_cell(group.name), number_cell(group.n, f"{group.n:,}"), *cells))
         return Table(columns, tuple(lines))
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return a frame ("pandas", "polars" or "pyarrow") with one row per group."""
+        columns: dict[str, list[Any]] = {
+            "group": [group.name for group in self.groups],
+            "n": [group.n for group in self.groups],
+        }
+        for name in ("selected", "false_positive", "false_negative"):
+            rates = [getattr(group, name) for group in self.groups]
+            columns[name] = [rate.value for rate in rates]
+            columns[f"{name}_lower"] = [rate.lower for rate in rates]
+            columns[f"{name}_upper"] = [rate.upper for rate in rates]
+        return frame_of(columns, backend)
 
 
 def error_rates(

@@ -71,6 +71,8 @@ def _damaged(got: str) -> InvalidInputError:
 
 def not_a_state(kind: str, content: Any) -> InvalidInputError:
     rule, hint = f"must be the JSON of a {kind}", f"pass what {kind}.to_json() returned"
+    if kind == "Monitor" and isinstance(content, dict) and "everybody" in content:
+        hint = "this state has groups (--by): load it with GroupMonitor"
     return InvalidInputError("text", rule, f"got {_shown(content)}", hint)
 
 
