@@ -22,8 +22,8 @@ from calibrant.results import Result, Table, html_paragraphs, number_cell, text_
 
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
 INTERVALS_ALONE = (
-    "Each interval is for one group alone: among many groups some exclude 0 by chance. The tests here ask "
-    "whether groups differ from each other; `calibrant audit` says which groups are wrong."
+    "Difference: observed minus predicted, in points. Each interval is for one group alone: among many "
+    "groups some exclude 0 by chance. The tests here ask whether groups differ from each other; `calibrant audit` says which groups are wrong."
 )
 UNNAMED = "group"  # the column of groups that came without a name
 MAX_PAIRS_DESCRIBED = 3
@@ -236,17 +236,19 @@ class GroupComparison(Result):
 
     def group_sheet(self) -> Table:
         """Return the table of the groups, in order."""
-        columns = (self.column, "records", "predicted", "observed", "difference", "interval", "Brier",
-                   "miscalibration", "discrimination")  # fmt: skip
+        columns = (
+            self.column, "records", "predicted", "observed", "difference", "interval", "Brier",
+            "miscalibration",
+        )  # fmt: skip
         lines = tuple(
             (
                 text_cell(group.name),
                 number_cell(group.n, f"{group.n:,}"),
                 number_cell(group.predicted, percent(group.predicted)),
                 number_cell(group.happened, percent(group.happened)),
-                number_cell(group.gap, f"{format_points(group.gap, group.upper - group.lower)} points"),
+                number_cell(group.gap, format_points(group.gap, group.upper - group.lower)),
                 number_cell(group.lower, _span(group.lower, group.upper)),
-                *map(number_cell, (group.brier, group.miscalibration, group.discrimination)),
+                *(number_cell(x, format_value(x)) for x in (group.brier, group.miscalibration)),
             )
             for group in self.groups
         )

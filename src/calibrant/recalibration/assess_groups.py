@@ -362,16 +362,10 @@ class GroupAssessment:
 
     def __str__(self) -> str:
         audited = f"audit of {self.audited}" if self.audited else "audit"
-        lines = [f"{audited}: p {self._pvalues}", self.finding]
+        pvalues = [side.written_pvalue for side in (self.before, self.after)]
+        before, after = (f"p {text}" if text[0] in "<≤" else f"p = {text}" for text in pvalues)
+        lines = [f"{audited}: {before} before, {after} after", self.finding]
         return "\n".join([*lines, *(f"who pays, {one}" for one in self.who_pays)])
-
-    @property
-    def _pvalues(self) -> str:
-        before, after = (
-            text if text[0] in "<≤" else f"= {text}"
-            for text in (self.before.written_pvalue, self.after.written_pvalue)
-        )
-        return f"{before} before, {after} after"
 
     @property
     def finding(self) -> str:
