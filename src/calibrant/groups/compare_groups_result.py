@@ -23,7 +23,8 @@ from calibrant.results import Result, Table, html_paragraphs, number_cell, text_
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
 INTERVALS_ALONE = (
     "Difference: observed minus predicted, in points. Each interval is for one group alone: among many "
-    "groups some exclude 0 by chance. The tests here ask whether groups differ from each other; `calibrant audit` says which groups are wrong."
+    "groups some exclude 0 by chance. The tests here ask whether groups differ from each other; "
+    "`calibrant audit` says which groups are wrong."
 )
 UNNAMED = "group"  # the column of groups that came without a name
 MAX_PAIRS_DESCRIBED = 3
