@@ -121,7 +121,7 @@ def test_a_line_break_in_a_name_is_read_or_refused_in_words(run, end):
     else:
         assert code == 2
         assert (
-            r"must have line breaks of one kind in its header; got another in the name 'of a\nline'"
+            r"must have line breaks of one kind in its header; got another in 'of a\nline'"
             in reported
         )
     code, _, reported = run("evaluate", text, *arguments, "of a\nline")

@@ -201,11 +201,13 @@ def omnibus(forecasts: Forecasts) -> Certified:
     """The stronger evidence against calibration of two: Kuiper's range and Cox's score.
 
     -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
-    statistic and no measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
+    statistic, not a measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
     are; `impossible` in the details is the share of such records, by weight. `visible_bias` is the least
     common bias that would be noticed with probability 90%, and `ranks_inverted` is there where higher
     predictions go with fewer events.
 
+    Examples
+    --------
     >>> round(omnibus([0, 0, 0, 1], [0.6, 0.7, 0.8, 0.9]), 6)
     3.030509
     """

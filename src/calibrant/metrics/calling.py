@@ -85,7 +85,7 @@ def with_parameters(function: Callable[..., Any], shared: str) -> str | None:
     for name in inspect.signature(function).parameters:
         if name in _OPTIONS and name not in listed:
             own = f"{own.rstrip()}\n{name}\n    {_OPTIONS[name]}\n".lstrip()
-    return f"{before}{_HEADING}{(shared + own).rstrip()}\n\n{_RETURNS}{rest}"
+    return f"{before.rstrip()}\n\n{_HEADING}{(shared + own).rstrip()}\n\n{_RETURNS}{rest}"
 
 
 def _returned(function: Callable[..., Any]) -> str:
