@@ -65,6 +65,22 @@ def test_no_events_have_an_upper_limit_of_the_ratio():
     assert found.upper == pytest.approx(3.97 / 10, rel=0.05)  # t squared over the events expected
 
 
+@pytest.mark.parametrize("events", [0, 1, 2, 3, 4, 30, 100])
+def test_the_ratio_is_never_negative(events):
+    """Few events do not rule out a ratio of 0, and no data support one below it."""
+    y = [1] * events + [0] * (100 - events)
+    found = cb.confidence_interval(y, [0.1] * 100, measure="o/e")
+    assert (found.lower == 0.0) == (events < 4)
+    assert 0 <= found.lower <= found.value <= found.upper
+
+
+@pytest.mark.parametrize("y, weight", [([0, 1, 1], None), ([0, 0, 0], [1, 1, 1e9])])
+def test_a_ratio_without_an_upper_limit_has_no_interval(y, weight):
+    found = cb.confidence_interval(y, [0.2, 0.4, 0.7], sample_weight=weight, measure="o/e")
+    assert (found.lower, found.upper) == (-math.inf, math.inf)
+    assert "too few records" in str(found)
+
+
 def test_the_ratio_is_tested_as_calibration_in_the_large_is():
     for options in ({"method": "exact"}, {"clusters": np.arange(300) // 3}, {"method": "asymptotic"}):
         ratio = cb.calibration_test(Y, P, measure="o/e", draws=199, **options)

@@ -207,8 +207,9 @@ def score_interval(
         score, unit = _intercept_score(forecasts, value)
     else:
         score, unit = _ratio_score(forecasts, value)
-        if value == 0:
-            return 0.0, _end(score, value, unit * reach, -reach)
+        if score(0.0) < reach:  # no ratio is negative; all of them is no interval
+            upper = _end(score, value, unit * reach, -reach)
+            return (0.0 if math.isfinite(upper) else -math.inf), upper
     return _end(score, value, -unit * reach, reach), _end(score, value, unit * reach, -reach)
 
 
