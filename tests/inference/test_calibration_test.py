@@ -49,7 +49,7 @@ TINY = [
 @pytest.mark.parametrize(("name", "badness"), ENUMERATED, ids=[name for name, _ in ENUMERATED])
 @pytest.mark.parametrize("sample", TINY, ids=["plain", "one level", "weighted", "rare"])
 def test_equals_the_enumerated_pvalue(sample, name, badness):
-    truth = oracle.exact_pvalue(sample, badness)
+    truth = min(1.0, oracle.exact_pvalue(sample, badness))  # a sum, which rounding may carry past 1
     found = cb.calibration_test(sample.forecasts, measure=name, method="exact", draws=DRAWS, seed=11)
     assert found.pvalue == pytest.approx(truth, abs=4 * math.sqrt(truth * (1 - truth) / DRAWS) + 2 / DRAWS)
     assert found.log_pvalue == math.log(found.pvalue)

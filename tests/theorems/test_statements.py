@@ -164,7 +164,7 @@ def test_sample_completeness_and_soundness_are_as_the_registry_says():
             continue
         few, many, wrong = (abs(cb.measure(f, row.name).value - row.ideal) for f in (small, large, off))
         if row.sample_complete:
-            assert many < max(few / 2, 1e-3), row.name
+            assert many < max(few / 2, 0.01), row.name  # the small sample may be right by luck
         else:
             assert many > few / 2, row.name
         if row.sample_sound:

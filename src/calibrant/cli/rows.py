@@ -55,7 +55,7 @@ def read_rows(
 
 
 def read_checked(
-    file: FileNames, *, labels: Sequence[str], kind: OutcomeKind = "shares", **columns: Any
+    file: FileNames, *, labels: Sequence[str] = (), kind: OutcomeKind = "shares", **columns: Any
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Return outcomes, predictions, weights (or None) and columns of labels, checked by their names."""
     given, _, read = _read_and_check(file, labels, kind, **columns)
