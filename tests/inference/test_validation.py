@@ -74,7 +74,7 @@ def test_the_ratio_is_never_negative(events):
     assert 0 <= found.lower <= found.value <= found.upper
 
 
-@pytest.mark.parametrize("y, weight", [([0, 1, 1], None), ([0, 0, 0], [1, 1, 1e9])])
+@pytest.mark.parametrize(("y", "weight"), [([0, 1, 1], None), ([0, 0, 0], [1, 1, 1e9])])
 def test_a_ratio_without_an_upper_limit_has_no_interval(y, weight):
     found = cb.confidence_interval(y, [0.2, 0.4, 0.7], sample_weight=weight, measure="o/e")
     assert (found.lower, found.upper) == (-math.inf, math.inf)
