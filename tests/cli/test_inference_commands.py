@@ -89,9 +89,10 @@ def test_plan(file):
 
 
 def test_plan_shows_the_records_for_precise_estimates_first(file):
-    shown = run("plan", file, "-p", "p", "--distance", 0.1, "--draws", 99).stdout.splitlines()
-    assert "intervals of a validation" in shown[0]
-    assert "detect a distance" in shown[1]
+    shown = run("plan", file, "-p", "p", "--distance", 0.1, "--draws", 99).stdout
+    assert max(map(len, shown.splitlines())) <= 100
+    shown = " ".join(shown.split())
+    assert 0 <= shown.find("intervals of a validation") < shown.find("detect a distance")
     alone = json.loads(run("plan", "--base-rate", 0.1, "--c-statistic", 0.75, "--json").stdout)
     assert alone["records"] == {"o/e": 3469, "slope": 5820, "c-statistic": 1008}
     both = json.loads(run("plan", file, "-p", "p", "-n", 500, "--draws", 99, "--json").stdout)

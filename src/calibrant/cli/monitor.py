@@ -168,7 +168,7 @@ def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha:
         about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "calibrant_version": __version__}
         show_json({**about, "alarm": alarm, "alpha": alpha, "readings": facts})
         return
-    columns = ("records", "new", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on")
+    columns = ("records", "new", "p-value", "alarm at", "strongest evidence from", "evidence for")
     show_table(["group", *columns], [_line(name, one, new[name]) for name, one in readings.items()])
     when = "" if raised else ", raised by an earlier run"
     words = f"ALARM{when}: evidence against calibration{_since(readings)}" if alarm else "no alarm"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import print_note, print_result, show_json
+from calibrant.cli.output import print_note, print_result, print_sentences, show_json
 from calibrant.cli.rows import read_predictions
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.formatting import confidence_text, pluralize
@@ -117,13 +117,13 @@ def plan(
         )
         return
     if validation is not None and records is None:
-        print_result(str(validation))
+        print_sentences(str(validation))
     elif validation is not None and records is not None:
         expect = validation.widths_at(records).items()
         wide = ", ".join(f"{find_measure(name).words} {width:.2g}" for name, width in expect)
         made = f"make {confidence_text(validation.confidence)} intervals this wide: {wide}"
-        print_result(f"{pluralize(records, 'record')} {made}")
+        print_sentences(f"{pluralize(records, 'record')} {made}")
     if planned is not None:
-        print_result(str(planned))
+        print_sentences(str(planned))
     if dropped:
         print_result(f"{pluralize(dropped, 'row')} without a prediction dropped")

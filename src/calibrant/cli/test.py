@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import print_result, readable_number, show_json, show_table
+from calibrant.cli.output import print_result, print_sentences, readable_number, show_json, show_table
 from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import progress_bar, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError
@@ -71,7 +71,7 @@ def test(
     if json_:
         show_json(collected)
         return
-    print_result(f"{tested}\n")
+    print_sentences(f"{tested}\n")
     for name, facts in collected.items():
         facts |= facts.pop("details", {})
         facts.pop("sentence", None)  # said above

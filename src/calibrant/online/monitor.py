@@ -93,7 +93,7 @@ class Reading(Result):
     approximate: ClassVar[tuple[str, ...]] = ()  # the p-value is valid at any time
 
     def __str__(self) -> str:
-        kind = "" if self.suspicion is None else f" What pays most to bet on: {self.suspicion}."
+        kind = "" if self.suspicion is None else f" Strongest evidence for: {self.suspicion}."
         since = "" if self.onset is None else f" The strongest evidence begins after record {self.onset:,}."
         p = f"{pvalue_phrase(self.pvalue)}, valid at any time"
         if self.alarm:

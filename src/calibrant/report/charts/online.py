@@ -131,7 +131,7 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
     ]
     last, said = readings[-1], "There was no alarm."
     if last.alarm:
-        said = f"Alarm at record {last.alarm_at:,}; what pays most to bet on: {last.suspicion}."
+        said = f"Alarm at record {last.alarm_at:,}; strongest evidence for: {last.suspicion}."
         marks = canvas.on({"at": [last.alarm_at, last.onset], "what": ["alarm", "trouble began"]})
         layers.append(marks.mark("rule", color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
         for line, what in enumerate(("alarm", "trouble began")):  # each on a line: they may be close
