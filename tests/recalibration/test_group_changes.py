@@ -203,7 +203,7 @@ def test_stored_and_shown():
     assert first.before.difference > first.after.difference > 0  # still too low, by less
     scores = score_sheet(found.changes)
     line = dict(zip(scores.columns, (cell.text for cell in scores.lines[0]), strict=True))
-    assert (line["p before"], line["Brier score"]) == ("≤ 0.005", "better")
+    assert (line["p before"], line["Brier change"]) == ("≤ 0.005", "better")
 
 
 def test_nobody_to_judge_says_nothing():

@@ -143,7 +143,7 @@ class Assessment:
         every = change_table(changes).as_html() + score_sheet(changes).as_html()
         are = pluralize(left, "more group is", "more groups are")
         more = [f"{are} in .for_whom.changes."] if left > 0 else []
-        told = html_paragraphs(*str(self.for_whom).splitlines())
+        told = html_paragraphs(*(f"{line[0].upper()}{line[1:]}." for line in str(self.for_whom).splitlines()))
         return shown + told + every + html_paragraphs(*more, HELD_OUT)
 
     def to_dict(self) -> dict[str, Any]:

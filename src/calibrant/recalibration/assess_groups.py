@@ -369,7 +369,7 @@ class GroupAssessment:
 
     @property
     def finding(self) -> str:
-        """What the audit says of the repaired predictions: one sentence for every verb and page."""
+        """What the audit says of the repaired predictions: one sentence for every command and page."""
         if self.rejected:
             still = "still rejects, the predictions are still wrong"
             new = "rejects, which it did not before: the predictions are wrong"
@@ -562,7 +562,7 @@ def change_table(changes: Sequence[GroupChange]) -> Table:
 
 
 def score_sheet(changes: Sequence[GroupChange]) -> Table:
-    columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier score")
+    columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier change")
     lines = []
     for one in changes:
         sides = one.before, one.after
