@@ -1,4 +1,4 @@
-"""Every verb once, in an environment with nothing but the base dependencies: `make test-lowest` runs it.
+"""Every command once, in an environment with nothing but the base dependencies: `make test-lowest` runs it.
 
 No extra is needed for text, JSON and sketches; what needs one must name it and leave with exit code 2.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 ROWS = ["-y", "y", "-p", "p"]
-VERBS = [
+COMMANDS = [
     ("--version",),
     ("measures",),
     ("evaluate", "rows.csv", *ROWS, "--groups", "g"),
@@ -40,7 +40,7 @@ VERBS = [
     ("truthful", "--measure", "smooth", "--truth", ".25,.75"),
     ("demo", "--rows", "500", "--html", ""),
 ]
-NEEDS = {  # verbs that work with an extra alone, and which
+NEEDS = {  # commands that work with an extra alone, and which
     ("evaluate", "rows.csv", *ROWS, "--html", "report.html"): "report",
     ("evaluate", "rows.csv", *ROWS, "--chart", "reliability=figure.svg"): "report",
     ("audit", "rows.csv", *ROWS, "--groups", "g", "--draws", "19", "--html", "audit.html"): "report",
@@ -70,26 +70,26 @@ def run(*code: str, folder: str) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> None:
-    """Run every verb and say what failed."""
+    """Run every command and say what failed."""
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         rows(Path(folder) / "rows.csv")
-        for verb in VERBS:
-            done = run("-m", "calibrant", *verb, folder=folder)
+        for command in COMMANDS:
+            done = run("-m", "calibrant", *command, folder=folder)
             if done.returncode != 0:
                 failed += 1
-                print("FAILED", *verb, done.returncode, done.stderr[-500:])
-        for verb, extra in NEEDS.items():
-            done = run("-m", "calibrant", *verb, folder=folder)
+                print("FAILED", *command, done.returncode, done.stderr[-500:])
+        for command, extra in NEEDS.items():
+            done = run("-m", "calibrant", *command, folder=folder)
             named = done.returncode == 2 and f"calibrant[{extra}]" in done.stderr
             if done.returncode != 0 and not named:
                 failed += 1
-                print("FAILED", *verb, done.returncode, done.stderr[-500:])
+                print("FAILED", *command, done.returncode, done.stderr[-500:])
         done = run("-c", LIBRARY, folder=folder)
         if done.returncode != 0:
             failed += 1
             print("FAILED library", done.stderr[-800:])
-    tried = len(VERBS) + len(NEEDS) + 1
+    tried = len(COMMANDS) + len(NEEDS) + 1
     print(f"{tried - failed} of {tried} passed on numpy {np.__version__}")
     sys.exit(1 if failed else 0)
 

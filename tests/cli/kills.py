@@ -1,4 +1,4 @@
-"""Run a verb many times in forked processes that are killed at random moments, and repeat it until it ends.
+"""Run a command many times in forked processes, kill them at random moments, and repeat it until it ends.
 
 Called by test_kills.py as a program of its own: a fork of a process without threads is cheap and safe, and
 what is killed has nothing left to load, so that the moments fall on the work and not on imports.
@@ -25,7 +25,7 @@ SHORTER, LONGER = 0.8, 1.1  # after a run that ended, after one that was killed:
 
 
 def started(folder, arguments):
-    """Fork a process that runs the verb in this folder, and return its number."""
+    """Fork a process that runs the command in this folder, and return its number."""
     child = os.fork()
     if child:
         return child

@@ -1,4 +1,4 @@
-"""The shell completes verbs, options, files, columns, methods and measures."""
+"""The shell completes commands, options, files, columns, methods and measures."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from calibrant.sketch.sketch import Sketch
 
 COLUMNS = ["-y", "y", "-p", "p"]
 OWN_OPTIONS = {
-    verb: {flag for option in load_command(verb).params for flag in option.opts} for verb in COMMANDS
+    command: {flag for option in load_command(command).params for flag in option.opts} for command in COMMANDS
 }
 BAD_NUMBERS = ["nan", "inf", "-1", "x", "", "1e400", "0x10"]
 BAD_SEEDS = ["nan", "-1", "x", "", "1.5", "1e3"]
@@ -55,7 +55,7 @@ OPTIONS = {
     ("sketch", "--by"): (["-o", "{here}/x.sketch"], ["none", "", ","]),
 }
 WITHOUT_ROWS = {"demo": "generates its rows", "measures": "prints a table", "merge": "reads sketches alone"}
-BEFORE_ROWS = {"apply": "map.json", "verify": "report.json"}  # what a verb reads first
+BEFORE_ROWS = {"apply": "map.json", "verify": "report.json"}  # what a command reads first
 PLAN, TRUTH, MAP = ["--records", "100"], ["-m", "smooth"], ["-o", "{here}/x.csv"]
 OPTIONS |= {
     ("stream", "--delay"): ([], BAD_COUNTS),
@@ -112,8 +112,8 @@ OPTIONS |= {
     ("truthful", "--seed"): (TRUTH, BAD_SEEDS),
     ("truthful", "--truth"): (TRUTH, ["x", "", "2", "nan"]),
     **{
-        (verb, "--format"): (extra, ["", "xml"])
-        for verb, extra in {"evaluate": [], "stream": [], "monitor": [], "truthful": TRUTH}.items()
+        (command, "--format"): (extra, ["", "xml"])
+        for command, extra in {"evaluate": [], "stream": [], "monitor": [], "truthful": TRUTH}.items()
     },
     ("evaluate", "--output"): (
         [],
@@ -146,7 +146,9 @@ OPTIONS |= {
     ("evaluate", "--config"): ([], ["{here}/none.toml", "{here}", "{here}/rows.csv", "{here}/latin.csv"]),
 }
 CASES = [
-    (verb, *extra, option, value) for (verb, option), (extra, values) in OPTIONS.items() for value in values
+    (command, *extra, option, value)
+    for (command, option), (extra, values) in OPTIONS.items()
+    for value in values
 ]
 
 FILES = {
@@ -180,8 +182,8 @@ FILES = {
     "broken.sketch": b"PK\x03\x04xx",
     "text.sketch": b"hello",
 }
-FAULT_IN_OUTCOMES = {"text.csv"}  # verbs without --outcome read the rest
-FAULT_IN_PREDICTIONS = {  # verbs without --prediction read the rest
+FAULT_IN_OUTCOMES = {"text.csv"}  # commands without --outcome read the rest
+FAULT_IN_PREDICTIONS = {  # commands without --prediction read the rest
     "comma.csv",
     "gap.csv",
     "inf.csv",
@@ -235,11 +237,11 @@ def visible(folder):
     return sorted(name for name in os.listdir(folder) if not name.endswith(".lock"))
 
 
-def columns_of(verb):
-    """Return the columns that a verb needs; verbs of outcomes alone have no -p, a report names its own."""
-    if verb == "verify":
+def columns_of(command):
+    """Return the columns a command needs; commands of outcomes alone have no -p, a report names its own."""
+    if command == "verify":
         return []
-    return [word for k in (0, 2) if COLUMNS[k] in OWN_OPTIONS[verb] for word in COLUMNS[k : k + 2]]
+    return [word for k in (0, 2) if COLUMNS[k] in OWN_OPTIONS[command] for word in COLUMNS[k : k + 2]]
 
 
 def refused(capsys, monkeypatch, folder, *arguments, hint=""):
@@ -264,13 +266,13 @@ def refused(capsys, monkeypatch, folder, *arguments, hint=""):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join((case[0], *case[-2:])))
 def test_options_of_a_wrong_kind_are_refused(capsys, monkeypatch, folder, case):
-    verb, *options = case
-    before = [folder / BEFORE_ROWS[verb]] if verb in BEFORE_ROWS else []
-    rows = [] if verb in WITHOUT_ROWS else [*before, folder / "rows.csv", *columns_of(verb)]
-    refused(capsys, monkeypatch, folder, verb, *rows, *options)
+    command, *options = case
+    before = [folder / BEFORE_ROWS[command]] if command in BEFORE_ROWS else []
+    rows = [] if command in WITHOUT_ROWS else [*before, folder / "rows.csv", *columns_of(command)]
+    refused(capsys, monkeypatch, folder, command, *rows, *options)
 
 
-NEW_VERBS = {
+NEW_COMMANDS = {
     "stream": COLUMNS,
     "monitor": COLUMNS,
     "distinguish": [*COLUMNS, "--covariates", "w"],
@@ -285,30 +287,28 @@ NEW_VERBS = {
     "distributions": ["-y", "y", "--members", "p"],
     "verify": COLUMNS,
 }
-FIRST_VERBS = ["evaluate", "test", "check", "sketch"]
+FIRST_COMMANDS = ["evaluate", "test", "check", "sketch"]
 
 
-@pytest.mark.parametrize("verb", NEW_VERBS)
-def test_files_that_no_verb_can_read(capsys, monkeypatch, folder, verb):
-    hint = (
-        ": add it to FAULT_IN_OUTCOMES or FAULT_IN_PREDICTIONS if the verb does not read the column at fault"
-    )
-    skipped = readable_by(verb)
+@pytest.mark.parametrize("command", NEW_COMMANDS)
+def test_files_that_no_command_can_read(capsys, monkeypatch, folder, command):
+    hint = ": add it to FAULT_IN_OUTCOMES or FAULT_IN_PREDICTIONS if it does not read the column at fault"
+    skipped = readable_by(command)
     for name in [*FILES, *NAMES]:
         if name in skipped:
             continue
         file = folder / name if name in FILES else name
-        before = [folder / BEFORE_ROWS[verb]] if verb in BEFORE_ROWS else []
-        refused(capsys, monkeypatch, folder, verb, *before, file, *NEW_VERBS[verb], hint=hint)
+        before = [folder / BEFORE_ROWS[command]] if command in BEFORE_ROWS else []
+        refused(capsys, monkeypatch, folder, command, *before, file, *NEW_COMMANDS[command], hint=hint)
     assert len(FILES) + len(NAMES) - len(skipped) > 30
 
 
-def readable_by(verb):
-    """Return the files in which a verb finds no fault."""
-    whole = {"header.csv"} if verb in ("stream", "monitor", "apply") else set()
-    counted = {"zero.csv", "inf.csv", "gap.csv", "comma.csv", "percent.csv"} if verb == "apply" else set()
-    outcomes = set() if "-y" in OWN_OPTIONS[verb] else FAULT_IN_OUTCOMES
-    predictions = set() if "-p" in OWN_OPTIONS[verb] else FAULT_IN_PREDICTIONS
+def readable_by(command):
+    """Return the files in which a command finds no fault."""
+    whole = {"header.csv"} if command in ("stream", "monitor", "apply") else set()
+    counted = {"zero.csv", "inf.csv", "gap.csv", "comma.csv", "percent.csv"} if command == "apply" else set()
+    outcomes = set() if "-y" in OWN_OPTIONS[command] else FAULT_IN_OUTCOMES
+    predictions = set() if "-p" in OWN_OPTIONS[command] else FAULT_IN_PREDICTIONS
     return whole | counted | outcomes | predictions
 
 
@@ -331,14 +331,14 @@ def test_files_that_are_no_maps_are_refused(capsys, monkeypatch, folder, name):
     refused(capsys, monkeypatch, folder, "apply", file, folder / "rows.csv", "-p", "p", *MAP)
 
 
-@pytest.mark.parametrize("verb", FIRST_VERBS)
+@pytest.mark.parametrize("command", FIRST_COMMANDS)
 @pytest.mark.parametrize("name", [*FILES, *NAMES], ids=repr)
-def test_files_that_cannot_be_read_are_refused(capsys, monkeypatch, folder, verb, name):
-    if (verb, name) == ("sketch", "header.csv"):
+def test_files_that_cannot_be_read_are_refused(capsys, monkeypatch, folder, command, name):
+    if (command, name) == ("sketch", "header.csv"):
         pytest.skip("a day without records has a sketch")
-    extra = {"check": ["--max", "smooth=0.5"], "sketch": ["-o", "{here}/x.sketch"]}.get(verb, [])
+    extra = {"check": ["--max", "smooth=0.5"], "sketch": ["-o", "{here}/x.sketch"]}.get(command, [])
     file = folder / name if name in FILES else name
-    refused(capsys, monkeypatch, folder, verb, file, *COLUMNS, *extra)
+    refused(capsys, monkeypatch, folder, command, file, *COLUMNS, *extra)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -447,9 +447,9 @@ def test_a_reader_that_goes_away_is_no_fault_and_no_verdict(folder, arguments):
 
 def reading(shown, file, *words):
     """Return what is shown of the same rows read in another way, which the next command names."""
-    command = f"calibrant evaluate {file} "
-    assert shown.count(command) == 1, shown
-    return shown.replace(command, " ".join(["calibrant", "evaluate", *map(str, words), ""]))
+    typed = f"calibrant evaluate {file} "
+    assert shown.count(typed) == 1, shown
+    return shown.replace(typed, " ".join(["calibrant", "evaluate", *map(str, words), ""]))
 
 
 def test_standard_input_is_a_file_whatever_it_holds(folder):

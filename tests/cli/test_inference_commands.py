@@ -243,13 +243,13 @@ def test_a_ragged_row_is_named(tmp_path, odd):
 
 
 @pytest.mark.parametrize(
-    "verb",
+    "command",
     [["test", "-p", "q"], ["compare", "-p", "p", "-p", "q"], ["compare", "-p", "q", "--groups", "half"]],
 )
-def test_json_has_the_sentence_that_is_printed(file, tmp_path, verb):
+def test_json_has_the_sentence_that_is_printed(file, tmp_path, command):
     halves = tmp_path / "halves.csv"
     pd.read_csv(file).assign(half=["a", "b"] * 250).to_csv(halves, index=False)
-    name, *rest = verb
+    name, *rest = command
     typed = [name, halves, "-y", "y", *rest, "--seed", 1, "--draws", 99]
     data = json.loads(run(*typed, "--json").stdout)
     sentence = data.get("test", data)["sentence"]

@@ -18,7 +18,7 @@ from calibrant import recalibrate
 from calibrant.files import scratch_folder
 
 CODE = "from calibrant.cli.main import main; print('ready', flush=True); main()"
-VERBS = {
+COMMANDS = {
     "sketch": ["-o", "{here}/out/day.sketch"],
     "test": ["--draws", "99999"],
     "audit": ["--covariates", "w", "--draws", "9999"],
@@ -43,15 +43,15 @@ def folder(tmp_path_factory):
     return here
 
 
-def stopped(folder, verb, delay, number):
-    """Start a verb, send it a signal after a while, and return what it left."""
-    extra = [part.format(here=folder) for part in VERBS[verb]]
-    columns = ["-p", "p"] if verb == "apply" else ["-y", "y", "-p", "p"]
-    before = [str(folder / "map.json")] if verb == "apply" else []
+def stopped(folder, command, delay, number):
+    """Start a command, send it a signal after a while, and return what it left."""
+    extra = [part.format(here=folder) for part in COMMANDS[command]]
+    columns = ["-p", "p"] if command == "apply" else ["-y", "y", "-p", "p"]
+    before = [str(folder / "map.json")] if command == "apply" else []
     for earlier in (folder / "out").iterdir():
         earlier.unlink()  # the state of a finished run would refuse its rows, and an alarm would stay on
     started = subprocess.Popen(
-        [sys.executable, "-c", CODE, verb, *before, str(folder / "rows.csv"), *columns, *extra],
+        [sys.executable, "-c", CODE, command, *before, str(folder / "rows.csv"), *columns, *extra],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -65,10 +65,10 @@ def stopped(folder, verb, delay, number):
 
 
 @pytest.mark.parametrize("turn", range(1))  # more of them in test_many_interrupts
-@pytest.mark.parametrize("verb", VERBS)
-def test_an_interrupt_is_one_line_and_exit_code_130(folder, verb, turn):
-    delay = random.Random(f"{verb}{turn}").uniform(0.05, 2.5)
-    code, err = stopped(folder, verb, delay, signal.SIGINT)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupt_is_one_line_and_exit_code_130(folder, command, turn):
+    delay = random.Random(f"{command}{turn}").uniform(0.05, 2.5)
+    code, err = stopped(folder, command, delay, signal.SIGINT)
     if code == 0:
         return  # it was done before
     assert code == 130, err
@@ -111,15 +111,15 @@ def test_too_little_virtual_memory_is_refused_at_once(folder, kilobytes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", range(25))
-@pytest.mark.parametrize("verb", VERBS)
-def test_many_interrupts(folder, verb, turn):
-    test_an_interrupt_is_one_line_and_exit_code_130(folder, verb, turn + 100)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_many_interrupts(folder, command, turn):
+    test_an_interrupt_is_one_line_and_exit_code_130(folder, command, turn + 100)
 
 
-@pytest.mark.parametrize("verb", ["sketch", "evaluate"])
-def test_a_kill_leaves_no_half_file_and_its_scratch_goes_with_the_next_run(folder, verb, monkeypatch):
-    delay = random.Random(verb).uniform(0.5, 3)
-    stopped(folder, verb, delay, signal.SIGKILL)
+@pytest.mark.parametrize("command", ["sketch", "evaluate"])
+def test_a_kill_leaves_no_half_file_and_its_scratch_goes_with_the_next_run(folder, command, monkeypatch):
+    delay = random.Random(command).uniform(0.5, 3)
+    stopped(folder, command, delay, signal.SIGKILL)
     for name in os.listdir(folder / "out"):
         assert name.startswith(".") or (folder / "out" / name).stat().st_size > 1000
     for leftover in (folder / "scratch").iterdir():

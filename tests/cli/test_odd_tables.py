@@ -13,12 +13,12 @@ GROUPS = ("-y", "y", "-p", "p", "--groups", "g")
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Write a table, run a verb on it and return exit code, output and messages."""
+    """Write a table, run a command on it and return exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
 
-    def call(verb, text, *arguments):
+    def call(command, text, *arguments):
         (tmp_path / "t.csv").write_text(text, encoding="utf-8")
-        monkeypatch.setattr("sys.argv", ["calibrant", verb, "t.csv", *map(str, arguments)])
+        monkeypatch.setattr("sys.argv", ["calibrant", command, "t.csv", *map(str, arguments)])
         code = run_command()
         return code, *capsys.readouterr()
 
@@ -120,10 +120,7 @@ def test_a_line_break_in_a_name_is_read_or_refused_in_words(run, end):
         assert "40 records" in out
     else:
         assert code == 2
-        assert (
-            r"must have line breaks of one kind in its header; got another in 'of a\nline'"
-            in reported
-        )
+        assert r"must have line breaks of one kind in its header; got another in 'of a\nline'" in reported
     code, _, reported = run("evaluate", text, *arguments, "of a\nline")
     assert code == 2
     assert "needs quotes around a name that has a line break" in reported

@@ -186,11 +186,11 @@ def test_the_table_of_a_database_may_be_a_default(rows, tmp_path):
     assert calibrant("check", "rows.duckdb", *words, *query, cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("verb", [["distinguish"], ["recalibrate", "-m", "hierarchical"]])
-def test_errors_name_the_column_where_covariates_are_read(tmp_path, verb):
+@pytest.mark.parametrize("command", [["distinguish"], ["recalibrate", "-m", "hierarchical"]])
+def test_errors_name_the_column_where_covariates_are_read(tmp_path, command):
     path = tmp_path / "rows.csv"
     path.write_text("y,p,g\n0,0.2,a\n1,1.7,b\n")
-    reported = calibrant(*verb, path, *COLUMNS, "--covariates", "g")
+    reported = calibrant(*command, path, *COLUMNS, "--covariates", "g")
     assert reported.returncode == 2
     assert "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row), line 3 of rows.csv" in reported.stderr
 

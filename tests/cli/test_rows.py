@@ -28,23 +28,27 @@ def run(*arguments):
     return CliRunner().invoke(calibrant, arguments)
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "audit"])
-def test_blanks_after_commas_are_no_part_of_a_name(verb, path):
+@pytest.mark.parametrize("command", ["evaluate", "audit"])
+def test_blanks_after_commas_are_no_part_of_a_name(command, path):
     found = [
-        json.loads(run(verb, path, "-y", "y", "-p", "p", "--groups", names, "--seed", "1", "--json").output)
+        json.loads(
+            run(command, path, "-y", "y", "-p", "p", "--groups", names, "--seed", "1", "--json").output
+        )
         for names in ("a,b", "a, b")
     ]
     assert found[0] == found[1]
-    assert run(verb, path, "-y", "y", "-p", "p", "--groups", "a,,b").exception
+    assert run(command, path, "-y", "y", "-p", "p", "--groups", "a,,b").exception
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "test", "compare"])
-def test_columns_in_the_wrong_place_are_refused(verb, path):
-    more = ["-p", "y"] if verb == "compare" else []
-    again = run(verb, path, "-y", "p", "-p", "p", *more).exception
+@pytest.mark.parametrize("command", ["evaluate", "test", "compare"])
+def test_columns_in_the_wrong_place_are_refused(command, path):
+    more = ["-p", "y"] if command == "compare" else []
+    again = run(command, path, "-y", "p", "-p", "p", *more).exception
     assert isinstance(again, InvalidInputError)
     assert "must be different columns; got 'p' for both" in str(again)
-    exchanged = run(verb, path, "-y", "p", "-p", "y", *(["-p", "q"] if verb == "compare" else [])).exception
+    exchanged = run(
+        command, path, "-y", "p", "-p", "y", *(["-p", "q"] if command == "compare" else [])
+    ).exception
     assert isinstance(exchanged, InvalidInputError)
     assert "must not be swapped; got fractions in column 'p'" in str(exchanged)
 
@@ -62,13 +66,13 @@ def test_sketch_refuses_swapped_columns_and_writes_nothing(path, tmp_path):
     assert run("sketch", path, "-y", "y", "-p", "p", "-o", target).exit_code == 0
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "audit"])
-def test_numbers_and_groups_are_read_in_one_go(verb, path, monkeypatch):
+@pytest.mark.parametrize("command", ["evaluate", "audit"])
+def test_numbers_and_groups_are_read_in_one_go(command, path, monkeypatch):
     from calibrant.io import read
 
     connections, connect = [], read.connect
     monkeypatch.setattr(
         read, "connect", lambda *given, **how: connections.append(1) or connect(*given, **how)
     )
-    assert run(verb, path, "-y", "y", "-p", "p", "--groups", "a,b", "--seed", "1").exit_code == 0
+    assert run(command, path, "-y", "y", "-p", "p", "--groups", "a,b", "--seed", "1").exit_code == 0
     assert len(connections) == 1

@@ -1,4 +1,4 @@
-"""What every verb has: several files, formats, output files, quiet, databases, defaults, completion."""
+"""What every command has: several files, formats, output files, quiet, databases, defaults, completion."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(folder, monkeypatch, capsys):
     return _run
 
 
-FILE_VERBS = {
+FILE_COMMANDS = {
     "evaluate": [*ROWS, *SEED],
     "test": [*ROWS, *SEED, "--draws", "99"],
     "audit": [*ROWS, *SEED, "--groups", "k", "--draws", "19"],
@@ -71,15 +71,17 @@ FILE_VERBS = {
     "truthful": ["-p", "p", "-m", "smooth", *SEED, "--draws", "19"],
     "plan": ["-p", "p", "--records", "200", *SEED, "--draws", "99"],
 }
-TABLE_VERBS = {verb: ["both.csv", *options] for verb, options in FILE_VERBS.items() if verb != "plan"}
-TABLE_VERBS |= {"check": ["both.csv", *ROWS, *SEED, "--max", "smooth=0.9"], "measures": []}
+TABLE_COMMANDS = {
+    command: ["both.csv", *options] for command, options in FILE_COMMANDS.items() if command != "plan"
+}
+TABLE_COMMANDS |= {"check": ["both.csv", *ROWS, *SEED, "--max", "smooth=0.9"], "measures": []}
 
 
-@pytest.mark.parametrize("verb", FILE_VERBS)
-def test_several_files_are_one_data_set_for_every_verb(run, verb):
-    extra = [*FILE_VERBS[verb], "--json"]
-    found = json.loads(run(verb, "a.csv", "b.csv", *extra)[0])
-    whole = json.loads(run(verb, "both.csv", *extra)[0])
+@pytest.mark.parametrize("command", FILE_COMMANDS)
+def test_several_files_are_one_data_set_for_every_command(run, command):
+    extra = [*FILE_COMMANDS[command], "--json"]
+    found = json.loads(run(command, "a.csv", "b.csv", *extra)[0])
+    whole = json.loads(run(command, "both.csv", *extra)[0])
     for one in (found, whole):
         one.pop("title", None)
     assert found == whole
@@ -132,13 +134,13 @@ def test_csv_is_tables_alone_and_markdown_is_markdown(run):
     assert "--json or --format" in run("measures", "--json", "--format", "csv", code=2)[1]
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "audit"])
-def test_csv_has_the_numbers_of_json(run, verb):
-    asked = (verb, "a.csv", *ROWS, *SEED, "--groups", "k", "--draws", 39)
+@pytest.mark.parametrize("command", ["evaluate", "audit"])
+def test_csv_has_the_numbers_of_json(run, command):
+    asked = (command, "a.csv", *ROWS, *SEED, "--groups", "k", "--draws", 39)
     out, _ = run(*asked, "--format", "csv")
     known = json.loads(run(*asked, "--json")[0])
     tables = [list(csv.DictReader(io.StringIO(part))) for part in out.split("\n\n")]
-    if verb == "evaluate":
+    if command == "evaluate":
         measures = {row["name"]: row for row in known["measures"]}
         for line in tables[0]:
             same(line, measures[line["key"]], ("value", "by_chance", "pvalue", "low", "high"))
@@ -157,9 +159,9 @@ def same(line, known, names):
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv", "markdown"])
-@pytest.mark.parametrize("verb", TABLE_VERBS)
-def test_every_format_of_every_verb_that_prints_a_table(run, verb, form):
-    out, _ = run(verb, *TABLE_VERBS[verb], "--format", form)
+@pytest.mark.parametrize("command", TABLE_COMMANDS)
+def test_every_format_of_every_command_that_prints_a_table(run, command, form):
+    out, _ = run(command, *TABLE_COMMANDS[command], "--format", form)
     if form == "json":
         json.loads(out)
     elif form == "csv":
@@ -181,9 +183,9 @@ def test_output_is_written_whole_and_only_for_results(run, folder):
     assert OVERWRITES in run("evaluate", "a.csv", *ROWS, "-o", "a.csv", code=2)[1]
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
-def test_help_can_be_asked_for_by_its_letter(run, verb):
-    assert "Usage:" in run(verb, "-h")[0]
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_can_be_asked_for_by_its_letter(run, command):
+    assert "Usage:" in run(command, "-h")[0]
 
 
 def test_quiet_leaves_notes_out_and_errors_in(run):
@@ -236,7 +238,7 @@ def test_tables_and_queries_need_a_database(run):
     assert "with a .duckdb file" in run("evaluate", "a.csv", *ROWS, "--table", "rows", code=2)[1]
 
 
-def test_defaults_of_all_verbs_and_of_one(run, folder):
+def test_defaults_of_all_commands_and_of_one(run, folder):
     config = folder / "defaults.toml"
     config.write_text(
         '[tool.calibrant]\noutcome = "y"\nprediction = "p"\nseed = 7\nmax-group-z = 50\n'
@@ -269,7 +271,7 @@ def test_defaults_of_all_verbs_and_of_one(run, folder):
         "[tool.calibrant.evaluate]\noutcome = true",
     ],
 )
-def test_defaults_that_no_verb_knows_are_refused(run, folder, text):
+def test_defaults_that_no_command_knows_are_refused(run, folder, text):
     (folder / "bad.toml").write_text(text)
     run("evaluate", "a.csv", *ROWS, "--config", "bad.toml", code=2)
 

@@ -1,6 +1,6 @@
 """A command line typed in this process: what a process of its own would say, without its start.
 
-Starting Python and loading numpy, DuckDB and machine code takes longer than most verbs. Where the process
+Starting Python and loading numpy, DuckDB and machine code takes longer than most commands. Where the process
 is not the subject, tests call `calibrant` below; test_typed compares it with real processes. Signals, pipes,
 full disks and the end of a process have their own processes in test_interrupts, test_kills and test_hostile.
 """
@@ -19,7 +19,7 @@ from calibrant.files import remove_unfinished
 
 
 def calibrant(*arguments: object, cwd: object = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a verb as `main` does, up to where the process would end."""
+    """Run a command as `main` does, up to where the process would end."""
     words = ["calibrant", *map(str, arguments)]
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant as cb
-from calibrant.cli.classes import classes as verb
+from calibrant.cli.classes import classes as command
 
 RNG = np.random.default_rng(6)
 NAMES = ["cat", "dog", "owl"]
@@ -72,10 +72,10 @@ def test_the_command_line_reads_names_numbers_and_labels(tmp_path, kind):
     path.write_text("y,cat,dog,owl\n" + rows)
     extra = ["--labels", "0,10,20"] if kind == "labels" else []
     arguments = [str(path), "-y", "y", "-p", "cat", "-p", "dog", "-p", "owl", "--seed", "1", *extra]
-    found = json.loads(CliRunner().invoke(verb, [*arguments, "--json"], catch_exceptions=False).stdout)
+    found = json.loads(CliRunner().invoke(command, [*arguments, "--json"], catch_exceptions=False).stdout)
     same = cb.class_table(LABEL, GOOD, seed=1)
     assert [one["value"] for one in found["classes"]] == [one.value for one in same.classes]
-    text = CliRunner().invoke(verb, arguments).stdout
+    text = CliRunner().invoke(command, arguments).stdout
     assert text.startswith("The most probable class is right in ")
     assert "top label" in text
 
