@@ -108,7 +108,7 @@ def test_missing_rows_are_dropped_and_counted() -> None:
     y = censored([1, 2, np.nan, 4], [1, 1, 1, 0], 3, missing="drop")
     assert cb.Forecasts(y, [0.5, 0.4, 0.3, 0.2], missing="drop").dropped == 1
     assert y.censored == 0
-    assert "0 of 4" in str(y)
+    assert "None of 4" in str(y)
 
 
 def survival(n: int, censoring: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -244,3 +244,8 @@ def test_support_study(shared_data: Path) -> None:
     )
     with pytest.raises(cb.InvalidInputError, match="within the follow-up"):
         censored(frame["d.time"], frame["death"], 3000)
+
+
+def test_without_censoring_the_words_say_so():
+    assert str(cb.censored([1, 2, 3], [1, 0, 1], 1.0)).startswith("None of 3 records was censored before 1")
+    assert str(cb.censored([1, 0.5, 3], [1, 0, 1], 1.0)).startswith("1 of 3 records were censored before 1")

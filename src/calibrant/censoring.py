@@ -108,8 +108,9 @@ class Censored:
 
     def __str__(self) -> str:
         number, inside = pluralize(len(self), "record"), " within strata" if self.strata.max() > 0 else ""
-
         weighted = f"up to {format_value(self.largest_weight)} times in their place"
+        if not self.censored:
+            return f"None of {number} was censored before {self.horizon:g}: outcomes count as they are."
         return (
             f"{self.censored:,} of {number} were censored before {self.horizon:g}; the others are weighted "
             f"{weighted} and carry as much information as about {round(self.effective):,} records. This "
