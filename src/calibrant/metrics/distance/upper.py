@@ -66,8 +66,9 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
     Exact up to 13 distinct predictions, and for a few hundred distinct unweighted predictions with outcomes
     of 0 and 1. Up to 60 distinct predictions it is proven to about 1%, within the time limit. Beyond, and
     with ``time_limit=0``, the value is the cheapest grouping found, and `lower` may be as low as the lower
-    distance. `alpha` >= 1 takes E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance,
-    nor with level_set_error, which it never exceeds.
+    distance: `measure`, tests and evaluations work with that limit unless they are given another.
+    `alpha` >= 1 takes E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance, nor with
+    level_set_error, which it never exceeds.
 
     Examples
     --------
