@@ -32,7 +32,7 @@ def main() -> None:
         rates = [_scan(report, Path(folder), rows) for rows in SCANNED]
         report.figure("slope of the scan, larger over smaller", max(rates) / min(rates), "", AGREE)
         # 10^4 groups have more cells than the kernel's table holds: DuckDB groups them, so it does here
-        with patch.object(cells, "LEAST_ROWS", 10**18):
+        with patch.object(cells, "MIN_STREAMED_ROWS", 10**18):
             scans, merging = zip(*(_groups(report, Path(folder), groups) for groups in GROUPS), strict=True)
         report.figure("slope of the scan by groups, larger over smaller", max(scans) / min(scans), "", AGREE)
         report.figure("slope of merging, larger over smaller", max(merging) / min(merging), "", AGREE)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 WORKERS = min(os.cpu_count() or 1, 8)
-SHARED_ABOVE = 2**17  # levels from which threads repay their start
+MIN_THREADED_LEVELS = 2**17  # levels from which threads repay their start
 
 
 def map_threads_named(work: Callable[[T], R], named: Mapping[str, T], *, size: int) -> dict[str, R]:
@@ -33,7 +33,7 @@ def map_threads(
     work: Callable[[T], R],
     items: Iterable[T],
     *,
-    size: int = SHARED_ABOVE,
+    size: int = MIN_THREADED_LEVELS,
     done: Callable[[R], R] = lambda result: result,
 ) -> list[R]:
     """Return the results for all items, in their order; where `size` is small, without threads.
@@ -41,7 +41,7 @@ def map_threads(
     `done` gets every result on the way, always in the calling thread.
     """
     todo = list(items)
-    if size < SHARED_ABOVE or min(WORKERS, len(todo)) < 2:
+    if size < MIN_THREADED_LEVELS or min(WORKERS, len(todo)) < 2:
         return [done(work(item)) for item in todo]
     from concurrent.futures import ThreadPoolExecutor
 

@@ -10,7 +10,7 @@ from typed import calibrant
 
 from calibrant import errors
 from calibrant.cli.main import error_text
-from calibrant.cli.options import BEHIND
+from calibrant.cli.options import ORIGINAL_FILES
 from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, Place
 
 SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
@@ -18,7 +18,7 @@ ERROR = InvalidInputError("column 'p'", "must lie in [0, 1]", "got 1.7", "divide
 
 
 def worded(error, *files):
-    return error_text(error, None, {BEHIND: [str(file) for file in files]})
+    return error_text(error, None, {ORIGINAL_FILES: [str(file) for file in files]})
 
 
 def test_an_error_has_its_parts_as_attributes():

@@ -55,7 +55,7 @@ def test_data_cut_at_few_quantiles_get_the_same_distance(sample, quantiles, wide
     tight = certify(f, tolerance=1e-9)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lower_distance, "QUANTILES", quantiles)
-        patch.setattr(lower_distance, "WIDEST", widest)
+        patch.setattr(lower_distance, "MAX_NODE_GAP", widest)
         found = certify(f)
     assert found.lower <= tight.upper + 1e-12
     assert tight.lower <= found.upper + 1e-12

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 import calibrant as cb
 from calibrant.cli.measures import list_measures
 from calibrant.inference.testing import find_test
-from calibrant.metrics.bibliography import BESIDE_MEASURES, bibtex, entries, entry_of
+from calibrant.metrics.bibliography import OTHER_PAPERS, bibtex, entries, entry_of
 
 TESTS = [
     find_test(name, cb.Forecasts([0, 1], [0.2, 0.6]))
     for name in ("omnibus", "spiegelhalter", "hosmer-lemeshow")
 ]
-CITED = {name: row.citation for name, row in cb.measures().items()} | BESIDE_MEASURES
+CITED = {name: row.citation for name, row in cb.measures().items()} | OTHER_PAPERS
 FIELD = re.compile(r"^  (\w+) = \{(.+)\},?$")
 
 
@@ -60,7 +60,7 @@ def test_tests_and_the_net_benefit_are_cited_too():
     result = CliRunner().invoke(list_measures, ["--bibtex", "hosmer-lemeshow", "net-benefit", "omnibus"])
     assert "10.1080/03610928008827941" in result.stdout
     assert "10.1177/0272989X06295361" in result.stdout
-    assert {row.name for row in TESTS} <= set(BESIDE_MEASURES)
+    assert {row.name for row in TESTS} <= set(OTHER_PAPERS)
     assert "% omnibus\n@article{cox1958two" in result.stdout
     assert "% omnibus\n@misc{guy2025measuring" in result.stdout
     wrong = CliRunner().invoke(list_measures, ["--bibtex", "net-benefits"])

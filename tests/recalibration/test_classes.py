@@ -139,7 +139,7 @@ def test_flat_losses_do_not_overflow(family):
 def test_penalties_that_are_not_tried_would_not_be_chosen(method, n, monkeypatch):
     labels, table = overconfident(n, 5)
     found = fit(labels, table, method=method)
-    monkeypatch.setattr(class_methods, "HOPELESS", np.inf)
+    monkeypatch.setattr(class_methods, "MAX_EXCESS_LOSS", np.inf)
     assert fit(labels, table, method=method).details["penalty"] == found.details["penalty"]
 
 

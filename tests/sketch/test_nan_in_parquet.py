@@ -62,7 +62,7 @@ def test_a_sketch_counts_nan_as_missing(tmp_path, monkeypatch, column, by, way):
     pq.write_table(pa.table(columns), path)
     names = {"outcome": "y", "prediction": "p", "by": by, "weight": "w" if column == "w" else None}
     if way == "kernel":
-        monkeypatch.setattr(cells, "LEAST_ROWS", 0)
+        monkeypatch.setattr(cells, "MIN_STREAMED_ROWS", 0)
 
     def made(**options):
         if way in ("group-by", "kernel"):

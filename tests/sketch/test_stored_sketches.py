@@ -212,7 +212,7 @@ def test_a_sum_remembers_what_was_added_up(tmp_path, name):
 
 
 def test_a_sum_remembers_no_more_than_the_latest_parts(monkeypatch):
-    monkeypatch.setattr(merging, "KEPT", 3)
+    monkeypatch.setattr(merging, "MAX_PARTS_KEPT", 3)
     days = [Sketch.from_arrays([0, 1], [0.25, day / 10], cells=64) for day in range(1, 6)]
     assert list(sum(days).parts) == [day.content_id[:16] for day in days[2:]]
 

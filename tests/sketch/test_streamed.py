@@ -42,7 +42,7 @@ def both_ways(path, monkeypatch, **options):
 
     streamed_cells = stream.streamed_cells
     monkeypatch.setattr("calibrant.sketch.stream.streamed_cells", spied)
-    monkeypatch.setattr(cells, "LEAST_ROWS", 1)
+    monkeypatch.setattr(cells, "MIN_STREAMED_ROWS", 1)
     monkeypatch.setattr(stream, "AT_ONCE", 300)
     monkeypatch.setattr(stream, "BATCH", 100)
     return grouped, Sketch.from_file(path, **how), seen[0] is not None
@@ -108,7 +108,7 @@ def test_weights_and_single_groups_are_left_to_the_group_by(how, tmp_path, monke
 def test_a_damaged_file_is_refused_in_words(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_text("y,p,g\n" + "0,0.5,a\n" * 50 + "1,half,b\n")
-    monkeypatch.setattr(cells, "LEAST_ROWS", 1)
+    monkeypatch.setattr(cells, "MIN_STREAMED_ROWS", 1)
     with pytest.raises(InvalidInputError, match="half"):
         Sketch.from_file(path, outcome="y", prediction="p", by="g")
 
@@ -116,7 +116,7 @@ def test_a_damaged_file_is_refused_in_words(tmp_path, monkeypatch):
 def test_progress_ends_at_the_whole(tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     pq.write_table(table_of(2_000), path, row_group_size=500)
-    monkeypatch.setattr(cells, "LEAST_ROWS", 1)
+    monkeypatch.setattr(cells, "MIN_STREAMED_ROWS", 1)
     shares = []
     Sketch.from_file(path, outcome="y", prediction="p", by="text", progress=shares.append)
     assert shares == sorted(shares)

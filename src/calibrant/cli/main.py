@@ -16,7 +16,7 @@ import click
 from calibrant import __version__
 from calibrant.cli.config import COMMANDS, SECTIONS, command_named
 from calibrant.cli.exit_codes import BAD_INPUT, CLOSED_PIPE, UNDECIDED
-from calibrant.cli.options import BEHIND, SPOOLED, refuse_repeated
+from calibrant.cli.options import ORIGINAL_FILES, SPOOLED, refuse_repeated
 from calibrant.cli.output import guard_output, one_line, open_closed_streams
 from calibrant.cli.reading import LOG_OPTIONS, TOOL
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
@@ -165,7 +165,7 @@ def error_text(error: CalibrantError, command: click.Command | None, meta: dict[
     for path in meta.get(SPOOLED, ()):
         subject = subject.replace(f"file {path!r}", "standard input")
     if error.place is not None:
-        place, files = error.place, meta.get(BEHIND, [])
+        place, files = error.place, meta.get(ORIGINAL_FILES, [])
         file = Path(place.file or (files[0] if len(files) == 1 else ""))
         if file.parent.name.startswith(SCRATCH):  # what was piped in, or the answer of a query
             place = place._replace(file="")

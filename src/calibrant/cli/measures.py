@@ -7,7 +7,7 @@ import click
 from calibrant.cli.options import MEASURE, as_json, examples, flag
 from calibrant.cli.output import show_json, show_table
 from calibrant.errors import InvalidInputError, reject_name
-from calibrant.metrics.bibliography import BESIDE_MEASURES, bibtex, entry_of
+from calibrant.metrics.bibliography import OTHER_PAPERS, bibtex, entry_of
 from calibrant.metrics.lookup import find_measure, measures
 from calibrant.metrics.registry import Measure
 
@@ -25,17 +25,17 @@ FACTS = (
 def list_measures(cite: bool, names: tuple[str, ...], json_: bool) -> None:
     """List the measures: what each is called, the key to type, its properties and its meaning."""
     if cite:  # tests and the net benefit have citations too
-        known = {name: row.citation for name, row in measures().items()} | BESIDE_MEASURES
+        known = {name: row.citation for name, row in measures().items()} | OTHER_PAPERS
         for name in names:
             if name not in known:
                 raise reject_name("measure or test", name, list(known))
         click.echo(bibtex({name: known[name] for name in names or known}))
         return
     for name in names:
-        if name in BESIDE_MEASURES:
+        if name in OTHER_PAPERS:
             test = f"is a test, no measure: calibrant test FILE --measure {name}"
             net = "is a curve, no measure: calibrant compare FILE --net-benefit 0.1,0.2"
-            work = f"cited as {BESIDE_MEASURES[name]} (calibrant measures --bibtex {name})"
+            work = f"cited as {OTHER_PAPERS[name]} (calibrant measures --bibtex {name})"
             raise InvalidInputError(f"{name} {net if name == 'net-benefit' else test}; {work}.")
     rows = [find_measure(name) for name in names] or list(measures().values())
     if json_:

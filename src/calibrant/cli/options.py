@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 from calibrant.errors import InvalidInputError
 from calibrant.files import check_target
 
-BEHIND = "calibrant.behind"  # where the context keeps the files behind FILE
+ORIGINAL_FILES = "calibrant.behind"  # where the context keeps the files behind FILE
 SPOOLED = "calibrant.spooled"  # where it keeps the copies of standard input
 CONFIG = "calibrant.config"  # where it keeps the file of defaults
 CLUSTERS = "calibrant.clusters"  # where it keeps the column that --clusters names
@@ -47,7 +47,7 @@ def check_paths(context: click.Context) -> None:
 
     Links and hard links count as the file they lead to. A state is read and written by the same option.
     """
-    known = [(Path(name), "FILE") for name in context.meta.get(BEHIND, ())]
+    known = [(Path(name), "FILE") for name in context.meta.get(ORIGINAL_FILES, ())]
     if CONFIG in context.meta:
         known.append((context.meta[CONFIG], "--config"))
     written = []
@@ -274,7 +274,7 @@ def chosen_clusters() -> str | None:
 
 def files_read() -> list[str]:
     """Return the files behind FILE as they were typed: those of a glob, and the database of a table."""
-    return list(click.get_current_context().meta.get(BEHIND, ()))
+    return list(click.get_current_context().meta.get(ORIGINAL_FILES, ()))
 
 
 def typed(option: str) -> bool:

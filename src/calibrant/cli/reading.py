@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.censoring import censored
-from calibrant.cli.options import BEHIND, NAME, SCALE, SPOOLED, F, refuse_typed, typed
+from calibrant.cli.options import NAME, ORIGINAL_FILES, SCALE, SPOOLED, F, refuse_typed, typed
 from calibrant.cli.output import print_note
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import scratch_folder
@@ -124,7 +124,7 @@ def _as_files(context: click.Context, argument: click.Parameter, value: tuple[st
     each_once([Path(name) for name in value], "FILE", "must name each file once")
     context.meta[TYPED] = value
     chosen = rows_of_log(context, value, separate=argument.name == "files")
-    context.meta[BEHIND] = [file for name in value for file in files_behind(name)]
+    context.meta[ORIGINAL_FILES] = [file for name in value for file in files_behind(name)]
     names = tuple(_as_file(context, name, selected or context.default_map or {}) for name in chosen)
     if argument.name == "files":
         return names

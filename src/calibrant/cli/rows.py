@@ -347,7 +347,7 @@ def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
 
 
 PARTS = "parts"  # the field of a state that holds them
-KEPT = 10_000  # the latest; as many nights are 27 years
+MAX_PARTS_KEPT = 10_000  # the latest; as many nights are 27 years
 SURPRISE = 20.0  # nats: rows that say less may well come again by chance
 FIRST_ROWS = 10_000  # whose surprise is nearly always enough
 
@@ -380,7 +380,7 @@ def register_batch(
     if part in parts and not same:
         rule, got = "must hold rows that the state has not counted yet", "got the rows of an earlier run"
         raise InvalidInputError("FILE", rule, got, "pass --same to count them again")
-    return [*(other for other in parts if other != part), part][-KEPT:]
+    return [*(other for other in parts if other != part), part][-MAX_PARTS_KEPT:]
 
 
 def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:

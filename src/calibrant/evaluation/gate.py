@@ -29,7 +29,7 @@ DRAWS = 999
 MAX_DRAWS_FACTOR = 10  # times as many draws where simulation error could change the outcome
 MIN_RECORDS = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
 MAX_FACTOR = 10  # times the records there are: advice to collect more than that helps little
-NARROW = 0.5  # of the limit: an interval with a smaller half-width says that the value lies on the limit
+MAX_HALF_WIDTH_SHARE = 0.5  # of the limit: in a narrower interval the value lies on the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def records_needed(records: int, distance: float, low: float, high: float, limit
     value = min(max(distance, low), high)
     reach, gap = high - value if value <= limit else value - low, abs(limit - value)
     factor = (reach / gap) ** 2 if gap > 0 else math.inf
-    if factor > MAX_FACTOR and (high - low) / 2 <= NARROW * limit:
+    if factor > MAX_FACTOR and (high - low) / 2 <= MAX_HALF_WIDTH_SHARE * limit:
         return None
     return round_up(max(MIN_RECORDS, math.ceil(records * max(1.1, min(factor, 1000.0)) - 1e-6)))
 

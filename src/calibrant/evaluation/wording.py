@@ -34,7 +34,7 @@ THRESHOLDS = (
 )  # fmt: skip
 ROUNDING = 1e-12
 MIN_VARIANCE = 0.02  # of an outcome predicted at 0 or 1, so that one failure is not infinite evidence
-NEARLY = 0.9  # of the clearest evidence: among such thresholds the one with the most records is named
+MIN_EVIDENCE_SHARE = 0.9  # of the clearest: of such thresholds the one with the most records is named
 VIVID = 0.05  # a gap that whole percentages show, preferred where one is as clear
 Texts = tuple[str, ...]
 
@@ -121,7 +121,7 @@ def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
         if part.records >= max(MIN_SLICE_RECORDS, MIN_SLICE_SHARE * forecasts.n) and wanted * part.z > 0:
             found.append(("above" if above else "below", threshold, part))
     most = max((abs(part.z) for _, _, part in found), default=0.0)
-    clear = [one for one in found if abs(one[2].z) >= NEARLY * most]
+    clear = [one for one in found if abs(one[2].z) >= MIN_EVIDENCE_SHARE * most]
     wide = [one for one in clear if abs(one[2].observed - one[2].predicted) >= VIVID]
     if not clear:
         return (plain,)

@@ -15,7 +15,7 @@ from calibrant.fits.levels import Levels, logit
 from calibrant.fits.logistic import Regressors, minimise
 from calibrant.results import Array
 
-SMALLEST_CLIP = 1e-4  # of predictions in the logit
+MIN_CLIP = 1e-4  # of predictions in the logit
 KNOTS = (0.05, 0.35, 0.65, 0.95)  # quantiles of the predictions
 WIDTH = 5.0  # of the prior of every coefficient, whose columns are standardized: keeps sparse data finite
 TAIL = 0.02  # share of predictions at either end beyond which nothing but a rising curve is assumed
@@ -118,8 +118,8 @@ def _clip(values: Array) -> float:
     """
     inner = values[(values > 0.0) & (values < 1.0)]
     if len(inner) == 0 or (values[0] > 0.0 and values[-1] < 1.0):
-        return SMALLEST_CLIP
-    return max(SMALLEST_CLIP, float(min(inner[0], 1.0 - inner[-1])) / 4.0)
+        return MIN_CLIP
+    return max(MIN_CLIP, float(min(inner[0], 1.0 - inner[-1])) / 4.0)
 
 
 def _basis(z: Array, knots: Array) -> Array:

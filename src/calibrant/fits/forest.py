@@ -146,7 +146,7 @@ def _is_tree(tree: Tree, features: int) -> bool:
     return len(tree) > 0
 
 
-WORTH_THREADS = 200_000  # records; on fewer, threads that wait for one another cost more than they bring
+MIN_THREADED_RECORDS = 200_000  # on fewer, threads that wait for one another cost more than they bring
 Grower = Literal["lightgbm", "scikit-learn"]
 
 

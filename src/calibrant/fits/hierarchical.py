@@ -28,8 +28,8 @@ FIRST = 100.0
 RATE = 6.0  # of the prior of a column's deviation, which is 1 / 6 on average
 RATE_OF_LINE = 1.0  # the same for intercept and slope
 ROUNDS, STEPS = 60, 25  # at most: of the precisions, and of Newton's method for each
-NEXT_TO_NOTHING = 0.1  # effective coefficients of a column
-STILL = 1e-2  # change of the logarithm of every precision below which the iteration ends
+MIN_EFFECTIVE_COEFFICIENTS = 0.1  # effective coefficients of a column
+PRECISION_TOLERANCE = 1e-2  # change of the logarithm of every precision below which the iteration ends
 TOLERANCE = 1e-8  # of a Newton step
 LOOSE = 1e-3  # the same while precisions still move; what such a step leaves is about its square
 
@@ -76,7 +76,7 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
     beta, covariance = work.optimum(work.centre, precision, LOOSE)
     for _ in range(ROUNDS):
         precision, moved = work.updated(precision, beta, covariance)
-        if moved < STILL:
+        if moved < PRECISION_TOLERANCE:
             break
         beta, covariance = work.optimum(beta, precision, LOOSE)
     beta, covariance = work.optimum(beta, precision, TOLERANCE)
@@ -176,6 +176,6 @@ class _Work:
             prior = (RATE if k >= 2 else RATE_OF_LINE) / np.sqrt(precision[k])
             following[k] = (max(effective, 1e-6) + prior) / max(float(u @ u), 1e-12)
             following[k] = min(max(following[k], WEAKEST), STRONGEST)
-            if effective > NEXT_TO_NOTHING:
+            if effective > MIN_EFFECTIVE_COEFFICIENTS:
                 moved = max(moved, abs(float(np.log(following[k] / precision[k]))))
         return following, moved

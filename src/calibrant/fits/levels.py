@@ -92,7 +92,7 @@ MAX_END_LIMIT = 0.05
 PREMIUM = 4e-4  # nats per record, below the half of a thousandth that counts as harm
 CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
 WIDE_CLIPS = (0.03, 0.05)  # tried only if predictions of exactly 0 or 1 were wrong
-SMALLEST_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
+MIN_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
 
 
 def logit(values: Array, clip: float) -> Array:

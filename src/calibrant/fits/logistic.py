@@ -18,13 +18,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from calibrant.errors import InvalidInputError
-from calibrant.fits.levels import CLIPS, SMALLEST_CLIP, Levels, held, logit, pooled, worthwhile_clips
+from calibrant.fits.levels import CLIPS, MIN_CLIP, Levels, held, logit, pooled, worthwhile_clips
 from calibrant.results import Array
 
 MAX_NEWTON_STEPS = 100
-SMALLEST_HALVING = 2.0**-40
+MIN_STEP_FACTOR = 2.0**-40
 POLISHING = 1e-4  # shorter steps are judged by the gradient alone, which has twice the digits of the loss
-NEARLY_THERE = 4  # plain steps from a good start
+MAX_PLAIN_STEPS = 4  # plain steps from a good start
 GAIN_LEFT = 1e-12  # of the total weight: coefficients are then off by 1e-6, and by its square after the step
 BLOCK = 2**13  # levels at a time: they stay in the cache, and products of them on one thread
 
@@ -114,7 +114,7 @@ def minimise(
             moved = design.predictor(trial)
             reached = loss(moved, trial)
             enough = size < POLISHING or reached <= best - 0.25 * share * promise
-            if enough or share < SMALLEST_HALVING:
+            if enough or share < MIN_STEP_FACTOR:
                 break
             share /= 2
         if not enough and reached > best:
@@ -133,7 +133,7 @@ def polished(
     from scipy.special import expit
 
     beta, total = start, float(weights.sum())
-    for _ in range(NEARLY_THERE):
+    for _ in range(MAX_PLAIN_STEPS):
         gradient, curvature = precision @ (beta - centre), precision
         for first in range(0, len(rates), BLOCK):
             rows = slice(first, first + BLOCK)
@@ -155,8 +155,8 @@ Clip = Literal["auto"] | float
 CELLS = 4096  # of the logit, in which many levels are pooled before the last, exact steps
 WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
 COARSE = 4  # of this many widths one is tried at first; then the best is climbed to
-HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite without shrinkage
-SMALLEST_SCALE = 1e-3
+MIN_PRIOR_PRECISION = 1e-9  # precision of the prior that keeps split outcomes finite without shrinkage
+MIN_SCALE = 1e-3
 ROUNDING = 1e-12  # relative differences between logits that rounding may have made
 CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
 
@@ -213,8 +213,8 @@ def _widths(shrink: Shrink) -> Sequence[float]:
 
 def checked_clip(clip: object) -> float:
     """Return a clip given as a number, or say what it must be."""
-    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not SMALLEST_CLIP <= clip < 0.5:
-        rule = f'must be "auto" or a number from {SMALLEST_CLIP:g} to below 0.5'
+    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not MIN_CLIP <= clip < 0.5:
+        rule = f'must be "auto" or a number from {MIN_CLIP:g} to below 0.5'
         raise InvalidInputError("clip", rule, f"got {clip!r}")
     return float(clip)
 
@@ -232,7 +232,7 @@ class _Trial:
         self.design = _design(self.places, family, range(len(self.centre)))
         weights = self.cells.weights  # root mean squares: how far a change of a coefficient by 1 moves logits
         squares = [float(weights @ column**2 / weights.sum()) for column in self.design.columns]
-        self.scales = np.maximum(np.sqrt(squares), SMALLEST_SCALE)
+        self.scales = np.maximum(np.sqrt(squares), MIN_SCALE)
         self.widths, self.known = widths, dict[int, float]()
         self.start: Array | None = None
         self.peak, self.evidence, self.best = 0, -np.inf, self.centre
@@ -264,7 +264,7 @@ class _Trial:
             self.peak, self.evidence, self.best = place, self.known[place], fitted.beta
 
     def _precision(self, width: float) -> Array:
-        strength = HARDLY_ANY if np.isinf(width) else width**-2
+        strength = MIN_PRIOR_PRECISION if np.isinf(width) else width**-2
         return np.diag(self.scales**2 * strength)
 
     def finished(self, levels: Levels, logits: Array) -> LogisticFit:

@@ -16,9 +16,9 @@ from calibrant.results import Array
 RANGES = 10  # of scores, of equal mass; all scores together are one more
 STEP = 0.7  # of the Newton step
 RIDGE = 10.0  # added to the variance
-LEAST_VARIANCE = 5.0  # of a cell that may be patched
-LEAST_Z = 2.5
-PATIENCE = 10  # steps without a better held-out loss
+MIN_VARIANCE = 5.0  # of a cell that may be patched
+MIN_Z = 2.5
+MAX_STALE_STEPS = 10  # steps without a better held-out loss
 MAX_PATCHES = 200
 
 
@@ -65,7 +65,7 @@ def patched(
     places = [np.flatnonzero(inside) for inside in members]
     patches: list[Patch] = []
     best, kept = _loss(logit, outcome, weight * held_out), 0
-    while len(patches) < MAX_PATCHES and len(patches) - kept < PATIENCE:
+    while len(patches) < MAX_PATCHES and len(patches) - kept < MAX_STALE_STEPS:
         patch = _worst(expit(logit), outcome, fitted, places, edges)
         if patch is None:
             break
@@ -95,9 +95,9 @@ def _worst(
             sums[row, k, :count] = np.bincount(cell[inside], numbers[inside], count)
     sums[:, :, count] = sums.sum(axis=2)  # all scores
     total, squares, curvature = sums
-    z = np.where(curvature > LEAST_VARIANCE, total / np.sqrt(np.maximum(squares, 1e-300)), 0.0)
+    z = np.where(curvature > MIN_VARIANCE, total / np.sqrt(np.maximum(squares, 1e-300)), 0.0)
     group, at = np.unravel_index(int(np.argmax(np.abs(z))), z.shape)
-    if abs(z[group, at]) < LEAST_Z:
+    if abs(z[group, at]) < MIN_Z:
         return None
     low, high = (edges[0], edges[-1]) if at == count else (edges[at], edges[at + 1])
     shift = STEP * total[group, at] / (curvature[group, at] + RIDGE)

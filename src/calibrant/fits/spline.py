@@ -23,7 +23,7 @@ from calibrant.results import Array
 
 CELLS = 2048
 KNOTS = 32
-CLOSEST = 1e-3  # knots nearer to each other than that are one
+MIN_KNOT_GAP = 1e-3  # knots nearer to each other than that are one
 MIN_KNOTS = 4  # knots; a spline on fewer is a straight line
 STARTS = ((-8, -6), (-2, -4), (0, 0), (-4, 2))  # (2 ln tau, 2 ln kappa); the best of them is climbed from
 TAU_RANGE, KAPPA_RANGE = range(-14, 5), range(-14, 9)
@@ -191,7 +191,7 @@ class _Trial:
 
 
 def _spread_knots(places: Array, weights: Array, count: int) -> Array:
-    """Return knots at weighted quantiles, extreme places included, at least CLOSEST from each other.
+    """Return knots at weighted quantiles, extreme places included, at least MIN_KNOT_GAP from each other.
 
     They are thinned from both ends toward the middle, so that outcomes 0 and 1 may change places.
     """
@@ -201,20 +201,20 @@ def _spread_knots(places: Array, weights: Array, count: int) -> Array:
         wanted = np.interp(np.linspace(0.0, 1.0, count), middle, places)
         wanted[0], wanted[-1] = places[0], places[-1]
     away = wanted - (wanted[0] + wanted[-1]) / 2
-    low = _thinned(wanted[away < -CLOSEST / 2])
-    high = -_thinned(-wanted[away > CLOSEST / 2][::-1])[::-1]
-    central = wanted[np.abs(away) <= CLOSEST / 2]
+    low = _thinned(wanted[away < -MIN_KNOT_GAP / 2])
+    high = -_thinned(-wanted[away > MIN_KNOT_GAP / 2][::-1])[::-1]
+    central = wanted[np.abs(away) <= MIN_KNOT_GAP / 2]
     centre = central[:1] + (central[-1:] - central[:1]) / 2
     ends = np.concatenate((low[-1:], high[:1]))
-    kept = centre[np.abs(ends[:, None] - centre).min(axis=0, initial=np.inf) > CLOSEST]
+    kept = centre[np.abs(ends[:, None] - centre).min(axis=0, initial=np.inf) > MIN_KNOT_GAP]
     return np.concatenate((low, kept, high))
 
 
 def _thinned(ascending: Array) -> Array:
-    """Return the first place and each that is more than CLOSEST beyond the last one kept."""
+    """Return the first place and each that is more than MIN_KNOT_GAP beyond the last one kept."""
     kept: list[float] = []
     for place in ascending:
-        if not kept or place - kept[-1] > CLOSEST:
+        if not kept or place - kept[-1] > MIN_KNOT_GAP:
             kept.append(float(place))
     return np.array(kept)
 

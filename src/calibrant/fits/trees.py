@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.forest import WORTH_THREADS, Forest, Grower, Node, Tree, TreeParams, grower
+from calibrant.fits.forest import MIN_THREADED_RECORDS, Forest, Grower, Node, Tree, TreeParams, grower
 from calibrant.results import Array
 
 
@@ -157,7 +157,7 @@ class _Booster:
             "verbosity": -1,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": 1 if len(rows) < WORTH_THREADS else 0,
+            "num_threads": 1 if len(rows) < MIN_THREADED_RECORDS else 0,
             "seed": growth.seed,
             "extra_trees": growth.scattered,
         }
@@ -244,7 +244,7 @@ def grown_by_scikit_learn(rows: Array, target: Array, weight: Array, growth: Tre
         max_features=0.5 if growth.scattered else 1.0,
         random_state=growth.seed,
     )
-    with threadpool_limits(1 if len(rows) < WORTH_THREADS else None, "openmp"):
+    with threadpool_limits(1 if len(rows) < MIN_THREADED_RECORDS else None, "openmp"):
         model.fit(kept, target, sample_weight=weight)
     where, codes = list(range(rows.shape[1])), dict[int, list[int]]()
     if columns:  # scikit-learn puts categorical columns first, and renumbers the codes that it has seen

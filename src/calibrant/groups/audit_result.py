@@ -37,9 +37,9 @@ from calibrant.results import (
     text_cell,
 )
 
-NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
+MAX_ROUNDING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
-BEHIND = ("interval", "draws", "tested_by", "against_others")  # fields left out of the facts of a group
+NOT_FACTS = ("interval", "draws", "tested_by", "against_others")  # fields left out of the facts of a group
 IN_JSON = (
     "metric", "lower", "upper", "sigma", "ratio", "pvalue", "ablated", "n", "dropped", "tested", "not_tested",
     "approximate", "draws", "cells", "null", "seed", "variant", "statistic",
@@ -189,7 +189,7 @@ class Group:
     def facts(self) -> dict[str, Any]:
         """All fields by name, with the ends of the interval of the difference."""
         low, high = self.limits
-        names = [*(part.name for part in fields(self) if part.name not in BEHIND), "beyond", "difference"]
+        names = [*(part.name for part in fields(self) if part.name not in NOT_FACTS), "beyond", "difference"]
         facts = {name: getattr(self, name) for name in names}
         return facts | {"low": low, "high": high, "pvalue_is_bound": self.pvalue_is_bound}
 
@@ -216,7 +216,7 @@ class Group:
         """Return what the group contributes to M, D_k sigma_0 / sigma_k of eq. (4), if D_k is this bound."""
         if self.lower == self.upper or self.sigma == 0:
             return self.metric
-        if bound <= self.lower <= NOTHING:
+        if bound <= self.lower <= MAX_ROUNDING:
             return 0.0
         return bound / self.sigma * sigma_0 if sigma_0 > 0 else bound  # no prediction leaves any doubt
 

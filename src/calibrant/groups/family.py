@@ -47,9 +47,9 @@ from calibrant.results import Array
 
 NULL_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
 DIGITS = 5  # binary digits between looks at which records are done
-ALL = ~np.uint64(0)
-SMALL_WORK = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
-SMALL_IF_LOADED = 5_000_000  # the same where numba is in the process already
+ALL_BITS = ~np.uint64(0)
+MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
+MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +103,7 @@ class FamilyNull:
             return self._z_draw_by_draw(batch)
         lists = batch.lists
         self.work += len(lists.members) * self.draws
-        much = self.work >= (SMALL_IF_LOADED if numba_is_loaded() else SMALL_WORK)
+        much = self.work >= (MIN_COMPILED_STEPS_IF_LOADED if numba_is_loaded() else MIN_COMPILED_STEPS)
         kernel = null_ranges.machine_code() if much else null_ranges.plain
         by_numpy = kernel is null_ranges.plain
         ranges = self._ranges_by_numpy(lists) if by_numpy else self._compiled_ranges(lists, kernel)
@@ -138,7 +138,7 @@ class FamilyNull:
     def _z_draw_by_draw(self, batch: Batch) -> Array:
         """Recompute weights and variances from every draw, where they depend on the outcomes."""
         self.work += len(self.records) * self.draws
-        if self.work >= SMALL_WORK // 100:  # these steps are taken one by one
+        if self.work >= MIN_COMPILED_STEPS // 100:  # these steps are taken one by one
             for kernel in (segment_curves, partition_curves):
                 kernel.compile_now()
         records, out = self.records, np.empty((len(batch), self.draws))
@@ -159,10 +159,10 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
     however small the chance.
     """
     out = np.zeros((len(chance), words), dtype=np.uint64)
-    out[chance >= 1.0] = ALL
+    out[chance >= 1.0] = ALL_BITS
     rows = np.flatnonzero((chance > 0.0) & (chance < 1.0))
     rest = chance[rows]
-    undecided = np.full((len(rows), words), ALL)
+    undecided = np.full((len(rows), words), ALL_BITS)
     while len(rows):
         ones = np.zeros_like(undecided)
         for _ in range(DIGITS):
@@ -172,7 +172,7 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
             coins = rng.integers(0, 2**64, undecided.shape, dtype=np.uint64)
             coins &= undecided
             undecided ^= coins
-            coins &= np.where(digit, ALL, np.uint64(0))[:, None]
+            coins &= np.where(digit, ALL_BITS, np.uint64(0))[:, None]
             ones |= coins
         out[rows] |= ones
         alive = (rest > 0.0) & undecided.any(axis=1)  # a chance with no digits left loses every lane

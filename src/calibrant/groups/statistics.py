@@ -130,7 +130,7 @@ class Variant:
 
 
 SUMS = 10  # that the kernels fill for each subpopulation
-WORTH_SHARING = 1 << 17  # members, below which one core is as quick
+MIN_THREADED_MEMBERS = 1 << 17  # members, below which one core is as quick
 UNDERFLOW = 1e-150  # below it a sigma of 0 may be the rounded root of predictions like 1e-320
 NEARLY_ZERO = 1e-13  # of the predictions and responses that were subtracted: below it a range is rounding
 

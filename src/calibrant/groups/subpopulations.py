@@ -15,7 +15,7 @@ import numpy.typing as npt
 from calibrant.columns import Codes, Column, smallest_dtype
 from calibrant.errors import InvalidInputError
 from calibrant.groups.rules import Condition, MaskIs, Rule, among, between, conjunction, equality
-from calibrant.groups.statistics import SUMS, WORTH_SHARING, Curves, Terms, curves_of
+from calibrant.groups.statistics import MIN_THREADED_MEMBERS, SUMS, Curves, Terms, curves_of
 from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
     Index,
@@ -66,7 +66,7 @@ class Lists:
 
     def share_out(self, run: Callable[[slice], None]) -> None:
         """Call run(range) for ranges of subpopulations with about as many members, on all cores."""
-        workers = 1 if len(self.members) < WORTH_SHARING else min(WORKERS, len(self))
+        workers = 1 if len(self.members) < MIN_THREADED_MEMBERS else min(WORKERS, len(self))
         aims = np.linspace(0, len(self.members), workers + 1)[1:-1]
         cuts = [0, *np.searchsorted(self.offsets, aims).tolist(), len(self)]
         map_threads(run, map(slice, cuts[:-1], cuts[1:]))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from calibrant.clusters import Clusters
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null import (
-    CROWDED,
+    MIN_BINOMIAL_RECORDS,
     ClusterSummary,
     Drawing,
     TwoPointWeights,
@@ -99,7 +99,7 @@ class Resampler:
         ):
             self.kind = "censored"
         self.exact = self.kind != "sketch" and forecasts.exact
-        crowded = self.kind == "counts" and forecasts.n >= CROWDED * 2 * forecasts.levels
+        crowded = self.kind == "counts" and forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels
         self.width = 2 * forecasts.levels if crowded or self.kind == "sketch" else forecasts.n
         if self.kind == "censored":
             self.width = forecasts.records.length

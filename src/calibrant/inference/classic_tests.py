@@ -25,7 +25,7 @@ from calibrant.inference.null import Drawing, SignNull, record_outcomes, record_
 from calibrant.inference.pvalues import exceedance
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics import registry
-from calibrant.metrics.bibliography import BESIDE_MEASURES
+from calibrant.metrics.bibliography import OTHER_PAPERS
 from calibrant.metrics.binned import bin_starts
 from calibrant.metrics.calling import measure_function
 from calibrant.metrics.cox import logits
@@ -131,7 +131,7 @@ def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Mea
         family="classic",
         meaning="squared residual over variance, summed over bins of equal weight",
         cost="O(m + bins)",
-        citation=BESIDE_MEASURES["hosmer-lemeshow"],
+        citation=OTHER_PAPERS["hosmer-lemeshow"],
         null=registry.Null(batch=batch, law=law),
     )
 
@@ -173,7 +173,7 @@ def spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measu
         family="classic",
         meaning="Brier score minus what it should be, in standard deviations",
         cost="O(m)",
-        citation=BESIDE_MEASURES["spiegelhalter"],
+        citation=OTHER_PAPERS["spiegelhalter"],
         signed=True,
         null=registry.Null(batch=batch, mean=lambda *_: 0.0, law=law, two_sided=True),
     )
@@ -191,7 +191,7 @@ def ranks_inverted(forecasts: Forecasts) -> bool:
     return float(centred @ forecasts.outcomes) < -MIN_INVERTED_SD * math.sqrt(noise) - ROUNDING
 
 
-SEEN = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%
+VISIBLE_SD = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%
 OUTER_SHARE = 0.1  # of the variance beyond which logits are limited under random signs
 SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
 
@@ -234,7 +234,7 @@ def visible_bias(forecasts: Forecasts) -> float:
     With n records of which none disagrees, a rate up to 3 / n is still possible at 95%.
     """
     records = 1.0 / float(forecasts.squared_weights.sum())
-    return min(1.0, max(SEEN * math.sqrt(forecasts.null_variance), 3.0 / records))
+    return min(1.0, max(VISIBLE_SD * math.sqrt(forecasts.null_variance), 3.0 / records))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -366,7 +366,7 @@ def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
         family="classic",
         meaning="the smaller p-value of Kuiper's range and Cox's score, as -log",
         cost="O(m)",
-        citation=BESIDE_MEASURES["omnibus"],
+        citation=OTHER_PAPERS["omnibus"],
         null=Null(batch=batch, law=law),
     )
 

@@ -57,7 +57,7 @@ from calibrant.parallel import dot
 from calibrant.results import Array
 
 MIN_DRAWS = 99
-TRUTHS = 49  # resampled predictions, for a standard deviation
+PREDICTION_RESAMPLES = 49  # resampled predictions, for a standard deviation
 STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error that was seen
 
 
@@ -112,7 +112,7 @@ def _spread_of_truth(forecasts: Forecasts, row: Measure, seed: int) -> float:
     truth = measured(forecasts.with_outcomes(forecasts.weights * fit), row)
     if not truth > 0:
         return 0.0
-    drawn = Resampler(forecasts).draw(np.random.default_rng([seed, 1]), TRUTHS)
+    drawn = Resampler(forecasts).draw(np.random.default_rng([seed, 1]), PREDICTION_RESAMPLES)
     records = drawn.records
     if records is not None:
         records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))

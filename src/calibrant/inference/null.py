@@ -114,7 +114,7 @@ def has_equal_weights(forecasts: Forecasts) -> bool:
     return True
 
 
-CROWDED = 16  # records per level from which on a binomial draw costs less than their Bernoulli draws
+MIN_BINOMIAL_RECORDS = 16  # per level, from which on a binomial draw costs less than Bernoulli draws
 
 
 class NullDraws(Protocol):
@@ -153,7 +153,7 @@ class NullOutcomes:
         if weighted and forecasts.record_weights is None:
             self.kind = "stand-ins"
             self._stand_ins = TwoPointWeights.of(forecasts)
-        elif weighted or forecasts.n < CROWDED * forecasts.levels:
+        elif weighted or forecasts.n < MIN_BINOMIAL_RECORDS * forecasts.levels:
             self.kind = "records"
         else:
             self.kind = "levels"

@@ -54,7 +54,7 @@ def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
 
 
 OUTSIDE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
-SMALL = 64  # records that are convolved one by one, for all blocks at once
+MAX_CONVOLVED_RECORDS = 64  # records that are convolved one by one, for all blocks at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +95,10 @@ def _convolved(rates: Array) -> tuple[int, Array]:
 
     All terms are positive, so that even tiny probabilities keep their digits.
     """
-    padded = np.zeros(-(-len(rates) // SMALL) * SMALL)
+    padded = np.zeros(-(-len(rates) // MAX_CONVOLVED_RECORDS) * MAX_CONVOLVED_RECORDS)
     padded[: len(rates)] = rates  # a record that is never an event changes nothing
-    blocks = padded.reshape(-1, SMALL)
-    table = np.zeros((len(blocks), SMALL + 1))
+    blocks = padded.reshape(-1, MAX_CONVOLVED_RECORDS)
+    table = np.zeros((len(blocks), MAX_CONVOLVED_RECORDS + 1))
     table[:, 0] = 1.0
     for rate in blocks.T[:, :, np.newaxis]:
         table[:, 1:] = table[:, 1:] * (1 - rate) + table[:, :-1] * rate

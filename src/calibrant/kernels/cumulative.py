@@ -174,7 +174,7 @@ def curve_moves(
     return areas, squares, apart
 
 
-SHORTEST = 1e-300  # of a stretch whose slope is a finite number; knots closer to a kept one are kept too
+MIN_STRETCH = 1e-300  # of a stretch whose slope is a finite number; knots closer to a kept one are kept too
 
 
 @compiled
@@ -192,7 +192,7 @@ def kept_knots(values: Array, heights: Array, tolerance: float) -> npt.NDArray[n
         low, high, reach = -np.inf, np.inf, start + 1
         for k in range(start + 1, count):
             run = values[k] - values[start]
-            if run < SHORTEST:
+            if run < MIN_STRETCH:
                 reach = k
                 break
             slope = (heights[k] - heights[start]) / run

@@ -45,7 +45,7 @@ from calibrant.kernels.lower_distance_bounds import (
 
 MAX_STEPS = 100
 BACK_OFF = 0.995  # share of the way to the boundary that a step may go
-LEAST_LEAVING = 1e-3  # what an empty node absorbs at the start, times the scale of the flows
+MIN_ABSORBED = 1e-3  # what an empty node absorbs at the start, times the scale of the flows
 DELICATE = 2_048  # nodes up to which the accurate factorisation is affordable
 
 Solver = Callable[[Floats], tuple[Floats, Floats]]
@@ -104,7 +104,7 @@ class _Chain:
         kappa = max(1.0, float(np.abs(net).mean()))
         circulation = kappa / self.cost[: len(net)]
         up, down = np.maximum(net, 0.0), np.maximum(-net, 0.0)
-        flow = np.concatenate([up + circulation, down + circulation, leave + LEAST_LEAVING * kappa])
+        flow = np.concatenate([up + circulation, down + circulation, leave + MIN_ABSORBED * kappa])
         potential = np.full((2, self.count), -kappa)
         return flow, potential, self.cost - self.pull(potential)
 
@@ -207,7 +207,7 @@ def _reach(value: Floats, change: Floats) -> float:
 
 
 QUANTILES = 2_048  # values that long data are first cut at
-WIDEST = 1.0 / 2_048  # gap between the nodes of long data: the constraint bends by less than 1e-7 in it
+MAX_NODE_GAP = 1.0 / 2_048  # gap between the nodes of long data: the constraint bends by less than 1e-7 in it
 CUTS_PER_GAP = 64
 PLACES = 16  # levels, spread evenly, that one quantile is chosen from
 
@@ -233,7 +233,7 @@ class NodeChoice(NamedTuple):
 def first_choice(levels: ChainLevels, tolerance: float) -> NodeChoice:
     spacing = min(tolerance / 8, 1.0 / 128)
     if len(levels.values) > 4 * QUANTILES:
-        return NodeChoice(np.array([0.0, 1.0]), QUANTILES, spacing, WIDEST)
+        return NodeChoice(np.array([0.0, 1.0]), QUANTILES, spacing, MAX_NODE_GAP)
     return NodeChoice(np.linspace(0.0, 1.0, 65), len(levels.values), spacing, 1.0)
 
 

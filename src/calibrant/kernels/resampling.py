@@ -24,7 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 UNSURE = 255  # a byte that leaves the number open
 SPARE = 6.0  # standard deviations by which the Poisson numbers are meant to fall short of n
-LEAST_MEAN = 0.01
+MIN_MEAN = 0.01
 MAX_ALIKE_ROWS = 64  # rows that one Poisson number counts: its byte leaves a tenth of the numbers open
 
 
@@ -74,7 +74,7 @@ class CountedCodes:
 
 def _pieces(codes: Codes, counts: npt.NDArray[np.int64]) -> list[tuple[PoissonBytes, Codes]]:
     """Cut equal rows into pieces of at most MAX_ALIKE_ROWS, and put pieces of the same length together."""
-    mean = max(LEAST_MEAN, 1.0 - SPARE / math.sqrt(counts.sum()))
+    mean = max(MIN_MEAN, 1.0 - SPARE / math.sqrt(counts.sum()))
     whole, rest = np.divmod(counts, MAX_ALIKE_ROWS)
     by_length = {length: codes[rest == length] for length in np.unique(rest[rest > 0]).tolist()}
     if whole.any():

@@ -25,8 +25,8 @@ from calibrant.parallel import chunked_sum
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
-PATIENCE = 8  # steps of searching per position before a heap is the better choice
-LEAST_PEAK = 1e-280  # below this the number of buckets per unit is not finite
+MAX_STEPS_PER_POSITION = 8  # steps of searching per position before a heap is the better choice
+MIN_PEAK = 1e-280  # below this the number of buckets per unit is not finite
 
 
 def largest_ends(positions: Array, gaps: Array) -> Array | None:
@@ -38,7 +38,7 @@ def largest_ends(positions: Array, gaps: Array) -> Array | None:
     peak = float(positions.max())
     if peak <= 0.0:
         return np.zeros(len(gaps))
-    if peak < LEAST_PEAK:
+    if peak < MIN_PEAK:
         return None
     buckets = max(1024, 1 << (len(gaps) - 1).bit_length())
     ends = np.empty(len(gaps))
@@ -56,7 +56,7 @@ def _ends_by_buckets(positions: Array, gaps: Array, scale: float, buckets: int, 
     newest, older, mass = np.full(buckets, -1, np.int32), np.empty(zero + 1, np.int32), np.empty(zero + 1)
     words, blocks = np.zeros(buckets >> 5, np.int64), np.zeros(buckets >> 10, np.int64)
     newest[0], older[zero], mass[zero], words[0], blocks[0] = zero, -1, np.inf, 1, 1
-    top, best, patience = 0, zero, PATIENCE * zero
+    top, best, patience = 0, zero, MAX_STEPS_PER_POSITION * zero
     for step in range(zero):
         rest = gaps[step]
         if positions[step] > 0.0:
@@ -106,7 +106,7 @@ def _next_bucket(empty: int, words: Whole, blocks: Whole) -> int:
 
 
 BUCKETS_ABOVE = 200_000  # length from which a queue of buckets repays loading one more kernel
-NARROW = 1.0 + 1e-12  # the sum of the gaps from 0 to 1, rounding allowed for
+MAX_GAP_SUM = 1.0 + 1e-12  # the sum of the gaps from 0 to 1, rounding allowed for
 
 
 @compiled
@@ -258,7 +258,7 @@ def steepest_steps(values: Array, lipschitz: float) -> Array:
 def denoised(curve: Array, gaps: Array) -> Array:
     """Return the minimizer g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
     inner = curve[1:-1].copy()  # writeable, so that numba always sees the same type
-    if np.sum(gaps) <= NARROW and upper_ends.worth_compiling(len(inner)):
+    if np.sum(gaps) <= MAX_GAP_SUM and upper_ends.worth_compiling(len(inner)):
         lower, upper = _two_sides(inner, gaps)
     else:  # in plain Python nothing beats the heaps of the standard library
         lower, upper = both_ends(inner, gaps)
@@ -308,7 +308,7 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
     """
     gaps = steepest_steps(values, lipschitz)
     rows = np.ascontiguousarray(residuals)
-    cost = _cost_of_rows if np.sum(gaps) <= NARROW else _cost_of_wide_rows
+    cost = _cost_of_rows if np.sum(gaps) <= MAX_GAP_SUM else _cost_of_wide_rows
     if not cost.worth_compiling(rows.size):
         return cost.plain(rows, gaps)
     cost.compile_now()

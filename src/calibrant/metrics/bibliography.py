@@ -78,7 +78,7 @@ SPIEGELHALTER_PAPER = "Spiegelhalter 1986, Probabilistic prediction in patient m
 HOSMER_PAPER = "Hosmer & Lemeshow 1980, Goodness of fit tests for the multiple logistic regression model"
 BENEFIT_PAPER = "Vickers & Elkin 2006, Decision curve analysis"
 
-BESIDE_MEASURES = {  # what papers report too: tests, and the curve of net benefit
+OTHER_PAPERS = {  # what papers report too: tests, and the curve of net benefit
     "omnibus": f"{COX_PAPER}; {MULTI_PAPER}, eq. (2)",
     "spiegelhalter": SPIEGELHALTER_PAPER,
     "hosmer-lemeshow": HOSMER_PAPER,

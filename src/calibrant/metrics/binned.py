@@ -228,12 +228,12 @@ BINNED_MEASURES = (
 )
 
 
-ENOUGH = 30  # records; fewer are a worked example
+MAX_EXAMPLE_RECORDS = 30  # records; fewer are a worked example
 
 
 def mostly_distinct(forecasts: Forecasts) -> bool:
     """Return whether most levels hold a single 0/1 record, so that E[y | v] cannot be read off the data."""
-    return forecasts.binary and forecasts.n > ENOUGH and 2 * forecasts.levels > forecasts.n
+    return forecasts.binary and forecasts.n > MAX_EXAMPLE_RECORDS and 2 * forecasts.levels > forecasts.n
 
 
 REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."

@@ -23,8 +23,8 @@ from calibrant.metrics.certificates import bracketed, reach, residual_mass, roun
 from calibrant.metrics.registry import Measure, Settings
 from calibrant.results import Array, Certified, Result
 
-NARROWEST = 3.0  # cells: from this bandwidth on, what the grid aliases is below rounding
-WIDEST = 1e3  # from this bandwidth on the smoothed density is the same everywhere, to the last digit
+MIN_BANDWIDTH_CELLS = 3.0  # cells: from this bandwidth on, what the grid aliases is below rounding
+MAX_BANDWIDTH = 1e3  # from this bandwidth on the smoothed density is the same everywhere, to the last digit
 CURVATURE = 4.0 / math.sqrt(2.0 * math.pi * math.e)  # integral of |f''| for the density f of N(0, 1)
 
 
@@ -49,7 +49,7 @@ class ReflectedGaussian:
 
     def density(self, bandwidth: float) -> Array:
         """Return the smoothed density of the masses at the nodes."""
-        wave = np.pi * min(bandwidth, WIDEST) * np.arange(self.cells + 1)
+        wave = np.pi * min(bandwidth, MAX_BANDWIDTH) * np.arange(self.cells + 1)
         return _cosine_transform(self._waves * np.exp(-0.5 * wave**2))
 
     def absolute_mass(self, bandwidth: float) -> float:
@@ -69,7 +69,7 @@ class ReflectedGaussian:
         at most twice the variation for the density itself; and smoothing by s is smoothing by s / sqrt(2)
         twice, which bounds the latter.
         """
-        step, bandwidth = 1.0 / self.cells, min(bandwidth, WIDEST)
+        step, bandwidth = 1.0 / self.cells, min(bandwidth, MAX_BANDWIDTH)
         bend = CURVATURE / bandwidth**2  # of the Gaussian that smooths
         half_smoothed = self.absolute_mass(bandwidth / 2.0**0.5) + step**2 / 2.0 * bend * self.total
         variation = min(bend * self.total, 2.0 * bend * half_smoothed)
@@ -91,7 +91,7 @@ def _cosine_transform(x: Array) -> Array:
 
 
 GRIDS = (2**13, 2**16, 2**19)  # cells: the next one is tried while the grid error is not small
-SMALL = 1e-3  # grid error, relative to the value
+MAX_GRID_ERROR = 1e-3  # grid error, relative to the value
 
 
 @measure_function
@@ -116,11 +116,11 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
     if bandwidth is not None and not 0 < number("bandwidth", bandwidth) < np.inf:
         raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
     total = float(np.sum(np.abs(forecasts.residuals)))  # cECE at bandwidth 0, its largest value
-    if bandwidth is None and total <= NARROWEST / GRIDS[-1]:
+    if bandwidth is None and total <= MIN_BANDWIDTH_CELLS / GRIDS[-1]:
         return Certified(total, 0.0, total, False, None, MappingProxyType({"bandwidth": total, "cells": 0}))
     for cells in GRIDS:
         smoothed = ReflectedGaussian(forecasts.values, forecasts.residuals, cells)
-        narrowest = NARROWEST / cells
+        narrowest = MIN_BANDWIDTH_CELLS / cells
         if bandwidth is not None:  # cECE falls with the bandwidth, so one too narrow for the grid is bounded
             width = max(float(bandwidth), narrowest)
             value, error = smoothed.absolute_mass(width), smoothed.grid_error(width)
@@ -133,7 +133,7 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
             error = smoothed.grid_error(value)
             lower, upper = value - error, value + error
         lower, upper = min(max(0.0, lower), value), max(min(upper, total), value)
-        if upper - lower <= 2 * SMALL * value:
+        if upper - lower <= 2 * MAX_GRID_ERROR * value:
             break
     details = {"bandwidth": width if bandwidth is None else float(bandwidth), "cells": cells}
     return Certified(value, lower, upper, False, None, MappingProxyType(details))
@@ -202,9 +202,9 @@ def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None
     """
     if bandwidth is None:
         own = convolved_calibration_error.core(forecasts).details["bandwidth"]
-        bandwidth = max(float(own), NARROWEST / GRIDS[0])
-    elif not NARROWEST / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
-        rule = f"must be at least {NARROWEST / GRIDS[0]:.2g} and finite"
+        bandwidth = max(float(own), MIN_BANDWIDTH_CELLS / GRIDS[0])
+    elif not MIN_BANDWIDTH_CELLS / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
+        rule = f"must be at least {MIN_BANDWIDTH_CELLS / GRIDS[0]:.2g} and finite"
         raise InvalidInputError("bandwidth", rule, f"got {bandwidth}")
     shown = slice(None, None, GRIDS[0] // 512)
     residual = ReflectedGaussian(forecasts.values, forecasts.residuals, GRIDS[0]).density(bandwidth)[shown]

@@ -21,7 +21,7 @@ from calibrant.parallel import dot
 from calibrant.results import Array, Certified, Result
 
 COARSE = 4096  # groups of neighboring levels on which the fit of many levels begins
-LEAST_SHARE = 1e-6  # of either outcome, from which on the base rate alone says how rare it is
+MIN_OUTCOME_SHARE = 1e-6  # of either outcome, from which on the base rate alone says how rare it is
 MAX_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
@@ -120,11 +120,11 @@ def _offset(forecasts: Forecasts) -> float:
     others = float((weights - forecasts.outcomes).sum())
 
     def surplus(intercept: float) -> float:
-        if others < LEAST_SHARE:  # next to 1 the base rate has lost their digits
+        if others < MIN_OUTCOME_SHARE:  # next to 1 the base rate has lost their digits
             return dot(weights, expit(-logit - intercept)) - others
         return forecasts.base_rate - dot(weights, expit(logit + intercept))
 
-    rare = min(others, forecasts.base_rate) < LEAST_SHARE
+    rare = min(others, forecasts.base_rate) < MIN_OUTCOME_SHARE
     widest = 800.0 if rare else 100.0  # |logit| stays below 28
     return root(surplus, -widest, widest, 1e-14)
 

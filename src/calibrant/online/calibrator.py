@@ -44,7 +44,7 @@ from calibrant.online.state import Fields
 from calibrant.results import Array
 
 NAMES = ("raw", "platt", "platt, forgetting", "raw + bin's residual", "bin's rate")
-LEAST_DECAY = 1e-300  # a smaller one forgets no more, since variances stop at 1, and would overflow
+MIN_DECAY = 1e-300  # a smaller one forgets no more, since variances stop at 1, and would overflow
 RATE = 2.0  # the largest for which squared error on [0, 1] is mixable
 ALL = "all"  # the one segment of a stream that is not cut
 _STATE = ("weights", "filters", "answered", "residuals", "events")
@@ -58,7 +58,7 @@ class Experts:
     """
 
     def __init__(self, *, bins: int, decay: float, prior: float, delay: int) -> None:
-        self.decay, self.rate = max(decay, LEAST_DECAY), RATE / (delay + 1)
+        self.decay, self.rate = max(decay, MIN_DECAY), RATE / (delay + 1)
         others = math.log((1 - prior) / (EXPERTS - 1))
         self.weights = [math.log(prior), *[others] * (EXPERTS - 1)]
         self.filters = [*_IDENTITY, *_IDENTITY]

@@ -22,7 +22,7 @@ from calibrant.results import Array
 
 MAX_ROUNDS = 10**10  # of a horizon; more would need more cells than fit in memory
 MAX_BINS = 10**5
-LONGEST = 10**15  # rounds of a stream, where any number will do
+MAX_STREAM_ROUNDS = 10**15  # rounds of a stream, where any number will do
 Key = str | int | None
 FRACTION = "leave undecided records out with forget(key); half an outcome is none"
 
@@ -52,7 +52,7 @@ def checked_key(key: Any) -> Key:
 
 
 def checked_count(value: Any, name: str) -> int:
-    return whole_number(name, value, 0, LONGEST)
+    return whole_number(name, value, 0, MAX_STREAM_ROUNDS)
 
 
 def checked_horizon(value: Any) -> int | None:

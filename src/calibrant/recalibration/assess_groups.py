@@ -284,7 +284,7 @@ def _beyond_noise(increases: Sequence[ChangeInterval]) -> str:
 SUBPOPULATIONS = 300
 DRAWS = 99
 LEAST_NAMED, DRAWS_OF_NAMED = 10, 199  # as `audit` and `evaluate` have it: one audit behind all sentences
-SMALLEST = 100  # records of a group, or a twentieth of all where that is less
+MIN_GROUP_RECORDS = 100  # records of a group, or a twentieth of all where that is less
 RANGES = 4  # into which numbers are cut for the group that loses most
 WORST = 5
 CONFIDENCE = 0.95
@@ -424,7 +424,7 @@ class GroupAssessment:
 
 def smallest_judged(records: int) -> int:
     """Return how many records a group must have to be judged: fewer say nothing."""
-    return max(1, min(SMALLEST, records // 20))
+    return max(1, min(MIN_GROUP_RECORDS, records // 20))
 
 
 def for_whom(

@@ -82,7 +82,7 @@ AUTO = Method(
     citation="Breiman et al. 1984 (one-standard-error rule)",
 )
 MAX_ASSESSED = 15_000  # rows with covariates that are assessed; the map is fitted to all
-ENOUGH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
+MIN_EACH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
 PERFECT = (
     "A threshold on the predictions splits the outcomes perfectly. If they were made on the rows that the"
     " model was trained on, a recalibration fitted to them is wrong for new rows: use held-out predictions."
@@ -329,7 +329,7 @@ def _split(sample: Sample) -> bool:
     """Return whether a threshold splits outcomes, with enough of both that chance does not explain it."""
     levels = sample.levels
     ones = float(levels.ones.sum())
-    if min(ones, levels.total - ones) < ENOUGH_TO_SPLIT:
+    if min(ones, levels.total - ones) < MIN_EACH_TO_SPLIT:
         return False
     return bool(levels.values[levels.rates > 0].min() > levels.values[levels.rates < 1].max())
 

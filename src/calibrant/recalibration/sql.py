@@ -35,7 +35,7 @@ DIALECTS = {
 }
 NEARLY_ZERO = 1e-290  # a product with the slope of a map could be too small for a double
 
-LISTED = 500  # numbers that Spark takes one by one
+MAX_SPARK_NUMBERS = 500  # numbers that Spark takes one by one
 
 
 class Sql:
@@ -160,7 +160,7 @@ def _unlike(name: str, p: Sql) -> str:
 def _array(numbers: Iterable[float]) -> str:
     """Return an array; many numbers as one text, which Spark splits once, when it plans the query."""
     texts = [repr(float(one)) for one in numbers]
-    if len(texts) > LISTED:
+    if len(texts) > MAX_SPARK_NUMBERS:
         return f"CAST(SPLIT('{','.join(texts)}', ',') AS ARRAY<DOUBLE>)"
     return f"ARRAY({', '.join(sql_number(float(one)) for one in texts)})"
 
@@ -225,7 +225,7 @@ def within_limit(text: str, dialect: str, hint: str) -> str:
     return text
 
 
-ENDING = "_recalibrated"
+COLUMN_SUFFIX = "_recalibrated"
 
 
 def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -> str:
@@ -245,7 +245,7 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     rates = fitted.expressions(cells, algebra) if isinstance(fitted, ClassMap) else cells  # no change
     condition = " AND ".join(usable)
     text = ", ".join(
-        f"{where_usable(condition, rate, engine)} AS {quoted_column(name + ENDING, engine)}"
+        f"{where_usable(condition, rate, engine)} AS {quoted_column(name + COLUMN_SUFFIX, engine)}"
         for rate, name in zip(rates, columns, strict=True)
     )
     return within_limit(text, dialect, HINT)

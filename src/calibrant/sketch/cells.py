@@ -22,7 +22,7 @@ from calibrant.results import Array
 Whole = npt.NDArray[np.int64]
 CELLS = 65_536
 MAX_CELLS = 2**30
-LEAST_SQUARES = 1e-290  # of a sum of squared weights; below that digits were lost
+MIN_SQUARED_WEIGHT = 1e-290  # of a sum of squared weights; below that digits were lost
 
 # v the prediction, y the outcome, w the weight; `mixed` is positive where an outcome is neither 0 nor 1
 SUMS = ("w", "ww", "wv", "wy", "wyv", "wv(1-v)", "wwv(1-v)", "mixed")
@@ -142,7 +142,7 @@ def check_squares(weights: Array, squares: Array, groups: Whole | None = None) -
     groups = np.zeros(len(weights), dtype=np.int64) if groups is None else groups
     totals = np.bincount(groups, weights=squares)
     worst = int(np.argmin(totals))
-    if totals[worst] < LEAST_SQUARES:
+    if totals[worst] < MIN_SQUARED_WEIGHT:
         hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
         got = f"got weights that sum to {weights[groups == worst].sum():g}"
         raise InvalidInputError("weights of the sketch", "must have squares that a float can hold", got, hint)
@@ -159,7 +159,7 @@ def dropped_rows(cells: int, count: int) -> CellTable:
     return CellTable(key, np.array([count]), np.zeros((len(SUMS), 1)), np.zeros(1), np.zeros(1))
 
 
-LEAST_ROWS = 4_000_000  # fewer are grouped by DuckDB before Arrow and machine code are loaded
+MIN_STREAMED_ROWS = 4_000_000  # fewer are grouped by DuckDB before Arrow and machine code are loaded
 MAX_DENSE_CELLS = 2**22  # of all groups; 64 bytes each
 TABLE_COLUMNS = 8
 FAULTS = (
@@ -177,7 +177,9 @@ class TooManyGroupsError(Exception):
 def can_stream(rows: int, cells: int) -> bool:
     """Return whether rows are worth the kernel, and the cells of one group fit into the table."""
     return (
-        rows >= LEAST_ROWS and codes_in_a_group(cells) <= MAX_DENSE_CELLS and find_spec("pyarrow") is not None
+        rows >= MIN_STREAMED_ROWS
+        and codes_in_a_group(cells) <= MAX_DENSE_CELLS
+        and find_spec("pyarrow") is not None
     )
 
 

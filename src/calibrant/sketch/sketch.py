@@ -59,7 +59,7 @@ def check_choice(**choices: str) -> None:
             raise reject_name(name, choice, ["error", "drop"])
 
 
-KEPT = 10_000  # the latest parts; as many days are 27 years
+MAX_PARTS_KEPT = 10_000  # the latest parts; as many days are 27 years
 
 
 def merged_cells(found: Sequence[Aggregated], cells: int) -> Aggregated:
@@ -409,7 +409,7 @@ def merge(*sketches: Sketch) -> Sketch:
     )
     parts = [part for sketch in sketches for part in sketch.parts or sketch.as_part()]
     latest_first = list(dict.fromkeys(reversed(parts)))  # each once, where it came last
-    made._parts = tuple(reversed(latest_first[:KEPT]))
+    made._parts = tuple(reversed(latest_first[:MAX_PARTS_KEPT]))
     return made
 
 

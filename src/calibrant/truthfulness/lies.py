@@ -111,7 +111,7 @@ Draw = Callable[[np.random.Generator, int], Array]
 
 MAX_ENUMERATED = 1024  # sets of outcomes up to which all are enumerated: 10 records have no more
 MAX_ENUMERATED_ON_REQUEST = 10**5  # the same where this many draws are asked for
-SEEN = 10  # replays in which a prediction should have its unlikely outcome for plain draws to do
+MIN_UNLIKELY_REPLAYS = 10  # of each prediction with its unlikely outcome, for plain draws to do
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +153,7 @@ def replayed(
     if table is not None:
         return Replays(score(table), np.prod(binom.pmf(table, counts, p), axis=1), ())
     unlikely = np.minimum(p, 1 - p)  # rare: expected in fewer than SEEN replays
-    rare = (unlikely > 0) & (draws * -np.expm1(counts * np.log1p(-unlikely)) < SEEN)
+    rare = (unlikely > 0) & (draws * -np.expm1(counts * np.log1p(-unlikely)) < MIN_UNLIKELY_REPLAYS)
     if not rare.any():
         kinds: list[tuple[float, int, Draw]] = [(1.0, draws, _plain(p, counts))]
     else:

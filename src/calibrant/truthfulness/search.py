@@ -26,7 +26,7 @@ from calibrant.results import Array
 
 Labels = npt.NDArray[np.intp]  # the block of each round
 
-ALL_POOLS = 6  # rounds up to which every set partition is tried: there are 203 of 6, and 877 of 7
+MAX_PARTITION_ROUNDS = 6  # rounds up to which every set partition is tried: there are 203 of 6, and 877 of 7
 
 
 def all_outcomes(n: int) -> Array:
@@ -46,7 +46,7 @@ def pools(n: int) -> list[Labels]:
     visits each face. For more than 6 rounds: all together, all apart, and neighbors pooled in the order
     given.
     """
-    if n <= ALL_POOLS:
+    if n <= MAX_PARTITION_ROUNDS:
         labels = sorted(_set_partitions(n), key=max)
     else:
         labels = [tuple(k * i // n for i in range(n)) for k in range(1, n + 1)]
@@ -72,7 +72,7 @@ COARSE = 11  # values tried per block when there are two
 STARTS = 3  # of a face that are descended from
 ROUGH, FINE = 1e-4, 1e-9  # to which descents go that look around, and the last one
 SHARE = 0.75  # of the time is for looking around, the rest for a last descent from the best
-NEAR = 1e-6  # by which blocks are held apart when their order matters and their value does not
+BLOCK_DISTANCE = 1e-6  # by which blocks are held apart when their order matters and their value does not
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +163,7 @@ def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Itera
         yield from map(np.array, itertools.product(np.linspace(0, 1, COARSE), repeat=2))
     if 2 <= blocks <= 3:
         for order in itertools.permutations(range(blocks)):
-            yield np.clip(truth.mean() + NEAR * (np.array(order) - (blocks - 1) / 2), 0, 1)
+            yield np.clip(truth.mean() + BLOCK_DISTANCE * (np.array(order) - (blocks - 1) / 2), 0, 1)
     for _ in range(3):
         yield np.clip(centre + generator.normal(0, 0.2, blocks), 0, 1)
 

@@ -20,7 +20,7 @@ Convex = Callable[[Array], Array]
 Payoff = float | str | npt.ArrayLike | Mapping[str, Any] | Convex
 
 TIE = 1e-12  # of the range of payoffs: expected payoffs closer than this are equally good
-NEAR = 1e-11  # probabilities closer than this can tie at one threshold
+TIE_DISTANCE = 1e-11  # probabilities closer than this can tie at one threshold
 STEP = 1e-6  # of the differences that replace a missing gradient
 
 
@@ -51,7 +51,7 @@ class PayoffTable:
         top = expected.max(axis=1, keepdims=True)
         good: npt.NDArray[np.bool_] = expected >= top - self.even
         tied = np.flatnonzero(good.sum(axis=1) > 1)
-        for run in np.split(tied, np.flatnonzero(np.diff(probability[tied]) > NEAR) + 1):
+        for run in np.split(tied, np.flatnonzero(np.diff(probability[tied]) > TIE_DISTANCE) + 1):
             if len(run) and probability[run[0]] < probability[run[-1]]:
                 self._settle(good, run, probability, top - expected)
         return good

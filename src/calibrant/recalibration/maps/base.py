@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, UnreadableFileError
-from calibrant.fits.levels import SMALLEST_CLIP
+from calibrant.fits.levels import MIN_CLIP
 from calibrant.results import Array
 
 MAX_LOGIT = 700.0  # the logit beyond which exp would overflow
@@ -104,7 +104,7 @@ def stored_steps(
 
 def stored_clip(fields: Mapping[str, Any]) -> float:
     """Return how far from 0 and 1 a map keeps predictions."""
-    return stored_number(fields, "clip", SMALLEST_CLIP, 0.5)
+    return stored_number(fields, "clip", MIN_CLIP, 0.5)
 
 
 def _is_finite(item: Any) -> bool:

@@ -21,7 +21,7 @@ from calibrant.results import Array
 PENALTIES = tuple(10.0**k for k in range(1, -5, -1))  # from strong to weak: each fit starts the next
 FOLDS = 3
 LOOSE = 1e-5  # gradient at which a held-out fit ends: probabilities then differ by about 1e-5
-HOPELESS = 0.05  # nats per held-out record above the least, from which weaker penalties are not tried
+MAX_EXCESS_LOSS = 0.05  # nats per held-out record above the least, from which weaker penalties are not tried
 Penalty = Literal["auto"] | float
 
 
@@ -114,7 +114,7 @@ def held_out_path(
         tried.append((float(weights @ losses / weights.sum()), fits[0].penalty, losses))
         if report is not None:
             report(len(tried) / (len(penalties) + 1))
-        if tried[-1][0] > min(one[0] for one in tried) + HOPELESS:
+        if tried[-1][0] > min(one[0] for one in tried) + MAX_EXCESS_LOSS:
             break
     _, penalty, losses = min(tried, key=lambda one: one[0])
     return penalty, losses

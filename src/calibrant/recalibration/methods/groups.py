@@ -16,7 +16,7 @@ from calibrant.fits.hierarchical import Block
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import Clip, Linear, logistic_regression
-from calibrant.fits.patching import LEAST_VARIANCE, Patch, patched
+from calibrant.fits.patching import MIN_VARIANCE, Patch, patched
 from calibrant.fits.trees import STAGE, boosted, boosted_logits, boosted_means
 from calibrant.inputs import whole_number
 from calibrant.recalibration.maps.base import Map
@@ -116,7 +116,7 @@ def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
         codes = column.codes(given.encoded.rows[:, j], given.missing[j])
         known = codes >= 0
         sums, variances = (np.bincount(codes[known], x[known], column.count) for x in (residuals, spread))
-        large = variances > LEAST_VARIANCE
+        large = variances > MIN_VARIANCE
         if np.count_nonzero(large) > 1:
             statistic = float(np.sum(sums[large] ** 2 / variances[large]))
             smallest = min(smallest, float(chdtrc(np.count_nonzero(large) - 1, statistic)))
@@ -134,7 +134,7 @@ def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:
     return rows
 
 
-HELD_OUT = 0.3
+HELD_OUT_SHARE = 0.3
 NOTHING_TO_PATCH = "No group needed a patch that held-out records support: the map is the spline alone."
 
 
@@ -148,7 +148,7 @@ def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
     assert sample.covariates is not None  # the registry row says so
     start = spline(sample, seed=seed)
     x = logit(start.map.predict(sample.predictions), CLIP)
-    held_out = sample.fold_of(10, seed) < 10 * HELD_OUT
+    held_out = sample.fold_of(10, seed) < 10 * HELD_OUT_SHARE
     make = _by_rules if sample.rules else _by_columns
     inside, words, mapped = make(sample, start.map, bins)
     patches = tuple(patched(x, sample.outcomes, sample.weights, inside, held_out))

@@ -99,7 +99,7 @@ def with_variables(spec: Any) -> Any:
 
 
 WIDTH, HEIGHT = 560, 330
-NEAR = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
+MAX_AXIS_GAP = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
 ONE_POINT = 1e-9  # numbers that lie this close together are shown as one
 POINTS = 400  # a curve on the page has about as many points as a screen can show
 DIGITS = 6  # of numbers: what a picture can show, so that the bytes stay few
@@ -212,7 +212,7 @@ def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
     reach = high - low
     margin = pad * reach if reach > ONE_POINT else 0.05
     start, stop = max(0.0, low - margin), min(1.0, high + margin)
-    return 0.0 if start < NEAR * reach else start, 1.0 if 1 - stop < NEAR * reach else stop
+    return 0.0 if start < MAX_AXIS_GAP * reach else start, 1.0 if 1 - stop < MAX_AXIS_GAP * reach else stop
 
 
 def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
