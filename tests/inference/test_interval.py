@@ -266,7 +266,7 @@ def test_calibration_stays_inside_while_the_exact_test_does_not_reject(name):
 
 @given(sample=samples(max_size=20, fractional=False))
 @settings(max_examples=60)
-def test_stand_ins_have_the_number_weight_and_squares_of_every_level(sample):
+def test_substitutes_have_the_number_weight_and_squares_of_every_level(sample):
     f = sample.forecasts
     parts = TwoPointWeights.of(f)
     assert np.all(parts.heavy + parts.light == f.counts)

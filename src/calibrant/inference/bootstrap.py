@@ -1,7 +1,7 @@
-"""Resampled records, without sorting again: levels keep their place, only their weights change.
+"""The bootstrap: records are resampled without sorting again; levels keep their place, their weights change.
 
 Very many levels are merged into cells first. Merging moves predictions within their cell, and so it moves the
-cumulative curve of a noise only inside cells. By how much is known from the variance of the noise, before a
+cumulative curve of the noise only inside cells. By how much is known from the variance of the noise, before a
 single draw: `coarsen_for_interval` uses the fewest cells that add less than one percent to an interval, and
 reports what they add.
 """
@@ -88,16 +88,13 @@ class Resampler:
 
     def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
         self.forecasts = forecasts
-        counted = has_equal_weights(forecasts) and forecasts.binary and forecasts.record_outcomes is None
-        self.kind = "counts" if counted else "records" if forecasts.record_outcomes is not None else "sketch"
         if is_clustered(forecasts):
             self.kind = "clusters"
-        if (
-            self.kind == "records"
-            and forecasts.censoring is not None
-            and forecasts.record_weights is not None
-        ):
-            self.kind = "censored"
+        elif forecasts.record_outcomes is not None:
+            reweighted = forecasts.censoring is not None and forecasts.record_weights is not None
+            self.kind = "censored" if reweighted else "records"
+        else:
+            self.kind = "counts" if has_equal_weights(forecasts) and forecasts.binary else "sketch"
         self.exact = self.kind != "sketch" and forecasts.exact
         crowded = self.kind == "counts" and forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels
         self.width = 2 * forecasts.levels if crowded or self.kind == "sketch" else forecasts.n
@@ -116,7 +113,7 @@ class Resampler:
             self._chances = np.concatenate([self.centre, forecasts.weights - self.centre])
             self._cell_of = None if crowded else np.repeat(np.arange(len(cells)), cells)
         elif self.kind == "sketch":
-            self._stand_ins = TwoPointWeights.of(forecasts)
+            self._substitutes = TwoPointWeights.of(forecasts)
 
     def centre_of(self, forecasts: Forecasts) -> Array:
         """Return the weight of y per level that is drawn from; of the records, on their levels or merged."""
@@ -127,11 +124,14 @@ class Resampler:
         return self._by_cluster.summary.widening(confidence) if self.kind == "clusters" else 1.0
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        if self.kind == "counts":
-            return self._by_counts(generator, rows)
         if self.kind == "clusters":
             return self._by_cluster.draw(generator, rows, self.mixed)
-        draw = {"records": self._by_records, "censored": self._by_censored, "sketch": self._by_sketch}
+        draw = {
+            "counts": self._by_counts,
+            "records": self._by_records,
+            "censored": self._by_censored,
+            "sketch": self._by_sketch,
+        }
         return draw[self.kind](generator, rows)
 
     def _by_counts(self, generator: np.random.Generator, rows: int) -> Resamples:
@@ -204,7 +204,7 @@ class Resampler:
         )
 
     def _by_sketch(self, generator: np.random.Generator, rows: int) -> Resamples:
-        f, parts = self.forecasts, self._stand_ins
+        f, parts = self.forecasts, self._substitutes
         rates = np.clip(self.centre / f.weights, 0.0, 1.0)
         numbers = np.concatenate([parts.heavy, parts.light])
         drawn = generator.multinomial(f.n, numbers / f.n, size=rows)
@@ -274,11 +274,11 @@ def _mixed(added: float, records: float) -> float:
     return share / (1 + share)
 
 
-def tallied(picked: Any, cells: int) -> Any:
-    """Count how often each cell occurs in every row."""
+def tallied(picked: Any, choices: int) -> Any:
+    """Count how often each of the choices was picked in every row; changes `picked`."""
     rows = len(picked)
-    picked += np.arange(rows)[:, None] * cells
-    return np.bincount(picked.ravel(), minlength=rows * cells).reshape(rows, cells)
+    picked += np.arange(rows)[:, None] * choices
+    return np.bincount(picked.ravel(), minlength=rows * choices).reshape(rows, choices)
 
 
 def resampled_values(row: Measure, resampler: Resampler, drawing: Drawing) -> Array:

@@ -148,16 +148,16 @@ class NullOutcomes:
             raise InvalidInputError("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
         self.forecasts = forecasts
         self._rates = forecasts.values if rates is None else rates
-        self._stand_ins: TwoPointWeights | None = None
+        self._substitutes: TwoPointWeights | None = None
         weighted = not has_equal_weights(forecasts)
         if weighted and forecasts.record_weights is None:
             self.kind = "stand-ins"
-            self._stand_ins = TwoPointWeights.of(forecasts)
+            self._substitutes = TwoPointWeights.of(forecasts)
         elif weighted or forecasts.n < MIN_BINOMIAL_RECORDS * forecasts.levels:
             self.kind = "records"
         else:
             self.kind = "levels"
-        self.exact = forecasts.exact and (self._stand_ins is None or self._stand_ins.exact)
+        self.exact = forecasts.exact and (self._substitutes is None or self._substitutes.exact)
         self.width = forecasts.n if self.kind == "records" else forecasts.levels
         self._expected = forecasts.weights * forecasts.values
         self._buffers = threading.local()
@@ -173,8 +173,8 @@ class NullOutcomes:
     def _drawn(self, generator: np.random.Generator, rows: int, out: Array | None) -> Array:
         """Draw `rows` sets of outcomes, into `out` if that is given and single records are drawn."""
         f = self.forecasts
-        if self._stand_ins is not None:
-            return self._stand_ins.outcomes(generator, self._rates, rows)
+        if self._substitutes is not None:
+            return self._substitutes.outcomes(generator, self._rates, rows)
         if self.kind == "levels":
             return np.asarray(generator.binomial(f.counts, self._rates, size=(rows, f.levels)) / f.n)
         drawn = generator.random((rows, f.n), out=out)
@@ -480,8 +480,12 @@ def is_clustered(forecasts: Forecasts) -> bool:
 
 
 def record_clusters(forecasts: Forecasts) -> Clusters:
-    """Return the clusters of the records; every record is one where none were given."""
-    return Clusters.of_single_records(forecasts.n) if forecasts.clusters is None else forecasts.clusters
+    """Return the clusters of the records; every record is one where none were given.
+
+    Clusters of one record are numbered as if none were given, so that the same signs are drawn.
+    """
+    clusters = forecasts.clusters
+    return Clusters.of_single_records(forecasts.n) if clusters is None or clusters.all_single else clusters
 
 
 def record_weights(forecasts: Forecasts) -> Array:

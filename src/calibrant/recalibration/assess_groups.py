@@ -501,7 +501,7 @@ def _changes_of_values(
 def group_gains(
     gain: Array, weight: Array, covariates: Mapping[str, npt.NDArray[Any]], smallest: int
 ) -> Sequence[GroupGain]:
-    """Return the gain of every level of every covariate, with Bonferroni's limits."""
+    """Return the gain of every value of every covariate, with Bonferroni's limits."""
     from scipy.special import ndtri
 
     members = [(words, inside) for words, inside in _groups(covariates, smallest) if inside.sum() >= smallest]
@@ -524,7 +524,7 @@ def _groups(
     for j, feature in enumerate(features.features):
         column = BinnedColumn.of(feature, given.encoded.rows[:, j], RANGES)
         codes = column.codes(given.encoded.rows[:, j], given.missing[j])
-        by_column.append([(words, codes == level) for level, words in enumerate(column.words())])
+        by_column.append([(words, codes == code) for code, words in enumerate(column.words())])
     pairs = []
     for first, second in combinations_of(by_column, 2):
         for (words, inside), (more, other) in product(first, second):
