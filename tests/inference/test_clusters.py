@@ -68,3 +68,20 @@ def test_evaluate_and_assert_take_clusters():
     cb.assert_calibrated(y, p, max={"smooth": 0.4}, clusters=c)
     with pytest.raises(AssertionError, match="at least 10"):
         cb.assert_calibrated(y, p, max={"smooth": 0.4}, clusters=c % 4)
+
+
+@pytest.mark.parametrize("null", ["auto", "signs"])
+@pytest.mark.parametrize("name", ["kuiper", "smooth", "omnibus"])
+def test_clusters_of_one_record_draw_the_signs_of_records(name, null):
+    """Also where signs are drawn for every record: fractional outcomes, or on request."""
+    rng = np.random.default_rng(5)
+    p, labels = rng.integers(1, 10, 60) / 10, rng.permutation(60)
+    y = np.round(rng.random(60), 1) if null == "auto" else (rng.random(60) < p).astype(float)
+    plain = cb.calibration_test(y, p, measure=name, null=null, draws=99)
+    alone = cb.calibration_test(y, p, measure=name, null=null, draws=99, clusters=labels)
+    assert plain.method == alone.method == "signs"
+    assert alone.pvalue == plain.pvalue
+    audited = {"groups": {"g": rng.random(60) < 0.5}, "null": null, "draws": 99}
+    audited["variant"] = "real" if null == "auto" else "plain"
+    audits = [cb.audit(y, p, clusters=who, **audited) for who in (None, labels)]
+    assert audits[0].pvalue == audits[1].pvalue

@@ -210,8 +210,9 @@ def _clusters(
         raise InvalidInputError('null="exact"', "must come with outcomes of 0 or 1", hint=hint)
     if null == "exact" or not (null == "signs" or dependent or follows or kind.real):
         return None
-    found = Clusters.of_single_records(len(records)) if found is None else found
-    if not found.all_single:
+    if found is None or found.all_single:  # numbered alike, so that the same signs are drawn
+        found = Clusters.of_single_records(len(records))
+    else:
         residuals = records.weight * (records.outcome - records.prediction)
         spread = records.weight * np.sqrt(np.abs(records.prediction * (1 - records.prediction)))
         deviations = spread if spread.any() else records.weight

@@ -239,50 +239,50 @@ class Drawing:
         )
 
 
-def with_options(row: Measure, options: Mapping[str, Any]) -> Measure:
+def with_options(entry: Measure, options: Mapping[str, Any]) -> Measure:
     """Return the row with these options, and with the largest value that they can reach."""
-    return replace(row, options={**row.options, **options}, largest=row.reachable(options)[1])
+    return replace(entry, options={**entry.options, **options}, largest=entry.reachable(options)[1])
 
 
-def null_values(forecasts: Forecasts, row: Measure, null: NullDraws, drawing: Drawing) -> Array:
+def null_values(forecasts: Forecasts, entry: Measure, null: NullDraws, drawing: Drawing) -> Array:
     """Return the measure of sets of calibrated outcomes; infinity where it has no value."""
-    at_once, tables = batched(forecasts, row), row.null.tables
+    at_once, tables = batched(forecasts, entry), entry.null.tables
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         if at_once:
-            return values_of_residuals(forecasts, row, null.residuals(generator, rows))
+            return values_of_residuals(forecasts, entry, null.residuals(generator, rows))
         if tables is None:
-            return np.array([measured(one, row) for one in null.forecasts_of(generator, rows)])
+            return np.array([measured(one, entry) for one in null.forecasts_of(generator, rows)])
         outcomes = null.outcomes(generator, rows)
-        values = tables(forecasts, outcomes, forecasts.weights[None], row.options)
-        return one_by_one(forecasts, row, outcomes) if values is None else np.asarray(values)
+        values = tables(forecasts, outcomes, forecasts.weights[None], entry.options)
+        return one_by_one(forecasts, entry, outcomes) if values is None else np.asarray(values)
 
     return drawing.run(work, null.width, alone=not at_once and tables is None)  # measures are Python
 
 
-def batched(forecasts: Forecasts, row: Measure) -> bool:
+def batched(forecasts: Forecasts, entry: Measure) -> bool:
     """Return whether the row evaluates many residual vectors at once under its options."""
-    if row.null.batch is None:
+    if entry.null.batch is None:
         return False
-    return row.null.batch(forecasts, forecasts.residuals[None], row.options) is not None
+    return entry.null.batch(forecasts, forecasts.residuals[None], entry.options) is not None
 
 
-def values_of_residuals(forecasts: Forecasts, row: Measure, residuals: Array) -> Array:
+def values_of_residuals(forecasts: Forecasts, entry: Measure, residuals: Array) -> Array:
     """Take the measure of each row of residuals, of a row that is `batched`."""
-    return np.asarray(row.null.batch(forecasts, residuals, row.options))  # type: ignore[misc]
+    return np.asarray(entry.null.batch(forecasts, residuals, entry.options))  # type: ignore[misc]
 
 
-def one_by_one(forecasts: Forecasts, row: Measure, outcomes: Array) -> Array:
+def one_by_one(forecasts: Forecasts, entry: Measure, outcomes: Array) -> Array:
     """Take the measure of each row of outcomes with the measure itself."""
-    return np.array([measured(forecasts.with_outcomes(drawn), row) for drawn in outcomes])
+    return np.array([measured(forecasts.with_outcomes(drawn), entry) for drawn in outcomes])
 
 
-def measured(forecasts: Forecasts, row: Measure) -> float:
+def measured(forecasts: Forecasts, entry: Measure) -> float:
     """Take the measure, and infinity where it has no value: a slope when all outcomes agree, say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
         try:
-            return float(row.function.core(forecasts, **row.options))
+            return float(entry.function.core(forecasts, **entry.options))
         except TooFewRecordsError:
             return np.inf
 
