@@ -281,25 +281,25 @@ def tallied(picked: Any, choices: int) -> Any:
     return np.bincount(picked.ravel(), minlength=rows * choices).reshape(rows, choices)
 
 
-def resampled_values(row: Measure, resampler: Resampler, drawing: Drawing) -> Array:
+def resampled_values(entry: Measure, resampler: Resampler, drawing: Drawing) -> Array:
     """Return the measure of resamples of the records; NaN where it has no value."""
     forecasts = resampler.forecasts
-    quick = row.null.residuals_only and batched(forecasts, row)
+    quick = entry.null.residuals_only and batched(forecasts, entry)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        return values_of_resamples(forecasts, row, resampler.draw(generator, rows), quick)
+        return values_of_resamples(forecasts, entry, resampler.draw(generator, rows), quick)
 
     return drawing.run(work, resampler.width, alone=not quick)
 
 
-def resampled_deviations(row: Measure, resampler: Resampler, drawing: Drawing) -> Array | None:
+def resampled_deviations(entry: Measure, resampler: Resampler, drawing: Drawing) -> Array | None:
     """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it.
 
     Moves are counted from the centre of the resamples.
     """
-    forecasts, null = resampler.forecasts, row.null
-    power = seminorm_power(forecasts, row)
-    if not power and (null.deviation is None or not deviation_applies(row.settings())):
+    forecasts, null = resampler.forecasts, entry.null
+    power = seminorm_power(forecasts, entry)
+    if not power and (null.deviation is None or not deviation_applies(entry.settings())):
         return None
 
     def work(generator: np.random.Generator, rows: int) -> Array:
@@ -309,42 +309,42 @@ def resampled_deviations(row: Measure, resampler: Resampler, drawing: Drawing) -
             return null.deviation(forecasts, weights, outcomes)  # type: ignore[misc]
         residuals = outcomes - weights * forecasts.values
         if null.batch is not None:
-            return values_of_residuals(forecasts, row, residuals) ** (1 / power)
+            return values_of_residuals(forecasts, entry, residuals) ** (1 / power)
         drawn_around = forecasts.weights * forecasts.values + residuals
-        return one_by_one(forecasts, row, drawn_around) ** (1 / power)
+        return one_by_one(forecasts, entry, drawn_around) ** (1 / power)
 
     return drawing.run(work, resampler.width)
 
 
-def seminorm_power(forecasts: Forecasts, row: Measure) -> int:
+def seminorm_power(forecasts: Forecasts, entry: Measure) -> int:
     """Return k where the measure is the k-th power of a seminorm of the residuals, 0 where it is none.
 
     Options change k (ATB of norm 1, the root of an ECE), so it is seen from doubling residuals.
     """
-    if row.null.batch is None:
-        return row.null.power
-    if not row.null.power or not batched(forecasts, row):
+    if entry.null.batch is None:
+        return entry.null.power
+    if not entry.null.power or not batched(forecasts, entry):
         return 0
-    once, twice = values_of_residuals(forecasts, row, np.outer([1.0, 2.0], forecasts.weights))
+    once, twice = values_of_residuals(forecasts, entry, np.outer([1.0, 2.0], forecasts.weights))
     return round(float(np.log2(twice / once)))
 
 
-def values_of_resamples(forecasts: Forecasts, row: Measure, drawn: Resamples, quick: bool) -> Array:
+def values_of_resamples(forecasts: Forecasts, entry: Measure, drawn: Resamples, quick: bool) -> Array:
     """Take the measure of every resample: all at once where residuals are all it needs."""
     if quick:
-        return values_of_residuals(forecasts, row, drawn.outcomes - drawn.weights * forecasts.values)
-    tables = row.null.tables
-    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, row.options)
+        return values_of_residuals(forecasts, entry, drawn.outcomes - drawn.weights * forecasts.values)
+    tables = entry.null.tables
+    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, entry.options)
     if values is None:
-        values = [measured(_rebuilt(forecasts, drawn, k), row) for k in range(len(drawn.weights))]
+        values = [measured(_rebuilt(forecasts, drawn, k), entry) for k in range(len(drawn.weights))]
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def has_tables(forecasts: Forecasts, row: Measure) -> bool:
-    """Return whether the row evaluates many data sets at once from weights and outcomes by level."""
-    if row.null.tables is None:
+def has_tables(forecasts: Forecasts, entry: Measure) -> bool:
+    """Return whether the measure evaluates many data sets at once from weights and outcomes by level."""
+    if entry.null.tables is None:
         return False
-    found = row.null.tables(forecasts, forecasts.outcomes[None], forecasts.weights[None], row.options)
+    found = entry.null.tables(forecasts, forecasts.outcomes[None], forecasts.weights[None], entry.options)
     return found is not None
 
 
@@ -476,7 +476,7 @@ class Coarsened:
         return None if self.starts is None else self.forecasts.levels
 
 
-def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) -> Coarsened:
+def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float) -> Coarsened:
     """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
 
     A deviation is at least MIN_BIAS_SHARE times that of the mean residual, whose quantile is known, so an
@@ -485,7 +485,7 @@ def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) 
     clusters = forecasts.clusters if is_clustered(forecasts) else None
     counted = clusters is not None or forecasts.record_outcomes is None
     counted = counted and forecasts.binary and has_equal_weights(forecasts)
-    if row.null.merging is None or forecasts.levels < MAX_UNMERGED_LEVELS or not counted:
+    if entry.null.merging is None or forecasts.levels < MAX_UNMERGED_LEVELS or not counted:
         return Coarsened(forecasts)
     v, mixed = forecasts.values, _mixed(MIXED_IN_RECORDS, forecasts.n)
     rate = np.clip((1 - mixed) * forecasts.outcomes / forecasts.weights + mixed / 2, 0.0, 1.0)
@@ -510,7 +510,7 @@ def coarsen_for_interval(forecasts: Forecasts, row: Measure, confidence: float) 
             ratio = np.bincount(pairs // clusters.number, most) / np.bincount(cell_of, residuals**2)
             together = np.repeat(ratio, np.diff(starts, append=forecasts.levels))
         area, length, shift = coarsening_error(forecasts, taken, starts, variance * together, spanned)
-        added = row.null.merging(area, length, row.options) + shift
+        added = entry.null.merging(area, length, entry.options) + shift
         if added <= MAX_ADDED_SHARE * reach:
             return Coarsened(taken, starts, added)
         cells *= 2

@@ -61,13 +61,13 @@ from calibrant.results import Array
 
 
 def resampled_rows(
-    forecasts: Mapping[str, Forecasts], paired: PairedRows, row: Measure, drawing: Drawing
+    forecasts: Mapping[str, Forecasts], paired: PairedRows, entry: Measure, drawing: Drawing
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
     models = list(forecasts.values())
     level_of = [np.searchsorted(f.values, paired.models[name]) for name, f in forecasts.items()]
-    quick = row.null.residuals_only and batched(models[0], row)
-    sums_suffice = quick or has_tables(models[0], row)
+    quick = entry.null.residuals_only and batched(models[0], entry)
+    sums_suffice = quick or has_tables(models[0], entry)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         times, weight = paired.draw(generator, rows)
@@ -89,7 +89,7 @@ def resampled_rows(
                 known = model.record_outcomes is not None
                 records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
                 drawn = Resamples(drawn.weights, drawn.outcomes, summed(squares), summed(times), records)
-            columns.append(values_of_resamples(model, row, drawn, quick))
+            columns.append(values_of_resamples(model, entry, drawn, quick))
         return np.stack(columns, axis=1)
 
     return drawing.run(work, len(paired.outcomes) * len(models), alone=not quick)
@@ -113,15 +113,15 @@ class CellModel:
         cell = np.searchsorted(self.starts, predictions, side="right") - 1
         return np.asarray(2 * cell + (outcomes > 0), dtype=np.int64)
 
-    def values(self, counts: npt.NDArray[np.int32], n: int, row: Measure) -> Array:
+    def values(self, counts: npt.NDArray[np.int32], n: int, entry: Measure) -> Array:
         """Return the measure of resamples, from how often each code was drawn (one column per resample)."""
         zeros, ones = counts[: 2 * self.cells.levels].reshape(self.cells.levels, 2, -1).transpose(1, 2, 0)
         residuals = (ones - (zeros + ones) * self.cells.values) / n
-        return values_of_residuals(self.cells, row, residuals) + self.shift
+        return values_of_residuals(self.cells, entry, residuals) + self.shift
 
 
 def on_cells(
-    forecasts: Mapping[str, Forecasts], row: Measure, values: Mapping[str, float], confidence: float
+    forecasts: Mapping[str, Forecasts], entry: Measure, values: Mapping[str, float], confidence: float
 ) -> list[CellModel]:
     """Return the models on cells; none unless all of them can be counted there.
 
@@ -130,14 +130,14 @@ def on_cells(
 
     def made(name: str) -> CellModel | None:
         model, value = forecasts[name], values[name]
-        grid = coarsen_for_interval(model, row, confidence)
+        grid = coarsen_for_interval(model, entry, confidence)
         if grid.starts is not None:
-            widening = around(value, grid.added, seminorm_power(grid.forecasts, row))[1] - value
-            shift = value - measured(grid.forecasts, row)
+            widening = around(value, grid.added, seminorm_power(grid.forecasts, entry))[1] - value
+            shift = value - measured(grid.forecasts, entry)
             return CellModel(grid.forecasts, model.values[grid.starts], True, widening, shift)
         counted = model.binary and model.record_outcomes is None and has_equal_weights(model)
         few = model.levels < MAX_UNMERGED_LEVELS <= model.n
-        if few and counted and row.null.residuals_only and batched(model, row):
+        if few and counted and entry.null.residuals_only and batched(model, entry):
             return CellModel(model, model.values, merged=False)
         return None
 
@@ -147,7 +147,11 @@ def on_cells(
 
 
 def resampled_cells(
-    models: Sequence[CellModel], outcomes: Array, predictions: Iterable[Array], row: Measure, drawing: Drawing
+    models: Sequence[CellModel],
+    outcomes: Array,
+    predictions: Iterable[Array],
+    entry: Measure,
+    drawing: Drawing,
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, moved to the scale of the levels."""
     n, size = len(outcomes), 2 * max(model.cells.levels for model in models)
@@ -160,13 +164,13 @@ def resampled_cells(
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         counts = resampled_tallies(generator, codes, rows)
-        return np.stack([model.values(counts[j], n, row) for j, model in enumerate(models)], axis=1)
+        return np.stack([model.values(counts[j], n, entry) for j, model in enumerate(models)], axis=1)
 
     return drawing.run(work, BLOCK // AT_ONCE)
 
 
 def calibration_pvalues(
-    models: Mapping[str, Forecasts], cells: Sequence[CellModel], row: Measure, drawing: Drawing
+    models: Mapping[str, Forecasts], cells: Sequence[CellModel], entry: Measure, drawing: Drawing
 ) -> dict[str, float]:
     """Test each model by the measure; 0 for what needs no such care or has no test.
 
@@ -174,24 +178,26 @@ def calibration_pvalues(
     outcomes cannot be simulated.
     """
     taken = [model.cells for model in cells] or list(models.values())
-    if not (row.complete or row.signed) or seminorm_power(taken[0], row) == 2:
+    if not (entry.complete or entry.signed) or seminorm_power(taken[0], entry) == 2:
         return dict.fromkeys(models, 0.0)
     how = replace(drawing, progress=None)
     return {
-        name: run_test(forecasts, row, how, level=None).pvalue if forecasts.binary else 0.0
+        name: run_test(forecasts, entry, how, level=None).pvalue if forecasts.binary else 0.0
         for name, forecasts in zip(models, taken, strict=True)
     }
 
 
 def widen_if_calibrated(
-    pair: Difference, pvalues: Mapping[str, float], rows: PairedRows, row: Measure, confidence: float
+    pair: Difference, pvalues: Mapping[str, float], rows: PairedRows, entry: Measure, confidence: float
 ) -> Difference:
     """Return the pair with an interval and a p-value that allow for models that may be calibrated."""
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
 
     def error_if(calibrated: str, other: str) -> float:
         checked = check_records(rows.models[calibrated], rows.models[other], rows.weights)
-        error = float(error_of(row, float(row.function.core(Forecasts.of_checked(checked), **row.options))))
+        error = float(
+            error_of(entry, float(entry.function.core(Forecasts.of_checked(checked), **entry.options)))
+        )
         # how much an error of one against the other varies with the rows that came, at most
         gap = rows.models[calibrated] - rows.models[other]
         terms = gap / len(gap) if rows.weights is None else rows.weights * gap / rows.weights.sum()
@@ -203,7 +209,7 @@ def widen_if_calibrated(
         lower = min(lower, -error_if(pair.first, pair.second))
     if not is_rejected(pvalues[pair.second], confidence):
         upper = max(upper, error_if(pair.second, pair.first))
-    most = row.reachable()[1]  # errors of at most this size differ by no more
+    most = entry.reachable()[1]  # errors of at most this size differ by no more
     pvalue = max(pair.pvalue, pvalues[pair.better[1]])
     bound = pair.pvalue_is_bound and pvalue == pair.pvalue
     lower, upper = max(-most, lower), min(most, upper)
@@ -422,16 +428,16 @@ class _Error:
         return max(0.0, self.value - self.factor * min(max(0.0, added), most))
 
 
-def _bias_factor(forecasts: Forecasts, row: Measure) -> float:
+def _bias_factor(forecasts: Forecasts, entry: Measure) -> float:
     """Return how much larger the bias of an error can be than what resampling adds to it.
 
     Noise e turns a true residual t into t + e, and resampling into t + e + e*. Where t = 0, an error that
     grows as the k-th power has the bias E|e|^k, and resampling adds (2^(k/2) - 1) of that; where t is large
     neither adds anything. Mean scores have no bias.
     """
-    if not (row.complete or row.signed):
+    if not (entry.complete or entry.signed):
         return 0.0
-    power = 1 if row.signed else seminorm_power(forecasts, row) or 1
+    power = 1 if entry.signed else seminorm_power(forecasts, entry) or 1
     return float(1 / (2 ** (power / 2) - 1))
 
 

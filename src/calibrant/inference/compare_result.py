@@ -84,8 +84,8 @@ class Comparison(Result):
     @property
     def best(self) -> str:
         """Name of the model with the smallest error: the smallest value, or the one nearest to the ideal."""
-        row = find_measure(self.measure)
-        return min(self.values, key=lambda name: error_of(row, self.values[name]))
+        entry = find_measure(self.measure)
+        return min(self.values, key=lambda name: error_of(entry, self.values[name]))
 
     @property
     def real(self) -> tuple[Difference, ...]:
@@ -250,6 +250,6 @@ def may_flip(pair: Difference, draws: int, confidence: float) -> bool:
     return could_flip(pair.adjusted, draws, 1 - confidence, 2 * pair.adjusted / pair.pvalue)
 
 
-def error_of(row: Measure, value: Any) -> Any:
+def error_of(entry: Measure, value: Any) -> Any:
     """Return what is smallest for the best model."""
-    return np.abs(value - row.ideal) if row.signed else value
+    return np.abs(value - entry.ideal) if entry.signed else value

@@ -261,7 +261,7 @@ def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[
 
 def bounds(
     forecasts: Forecasts,
-    row: Measure,
+    entry: Measure,
     drawing: Drawing,
     *,
     value: float,
@@ -280,29 +280,29 @@ def bounds(
     reject, calibration stays inside the interval.
     """
     check_resampling(forecasts.n)
-    if row.name in BY_SCORE:
-        ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
+    if entry.name in BY_SCORE:
+        ends = score_interval(forecasts, entry.name, value=value, confidence=confidence)
         interval = Bounds(*ends, "score test")
-        if row.name == "c-statistic":  # calibration does not say what it is
+        if entry.name == "c-statistic":  # calibration does not say what it is
             return interval
     else:
         resampler = Resampler(forecasts) if resampler is None else resampler
-        interval = _resampled(row, resampler, drawing, value, confidence, centre, added)
-    least, most = row.reachable()
+        interval = _resampled(entry, resampler, drawing, value, confidence, centre, added)
+    least, most = entry.reachable()
     # chance raises some estimates above all that the data support: an interval still holds its estimate
     lower, upper = min(value, max(least, interval.lower)), max(value, min(most, interval.upper))
-    untested = not (row.complete or row.signed) or not forecasts.binary
-    untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, row))
-    if not (untested or lower <= row.ideal <= upper):
+    untested = not (entry.complete or entry.signed) or not forecasts.binary
+    untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, entry))
+    if not (untested or lower <= entry.ideal <= upper):
         if pvalue is None:
-            pvalue = run_test(forecasts, row, replace(drawing, progress=None), level=1 - confidence).pvalue
+            pvalue = run_test(forecasts, entry, replace(drawing, progress=None), level=1 - confidence).pvalue
         if not is_rejected(pvalue, confidence):
-            lower, upper = min(lower, row.ideal), max(upper, row.ideal)
+            lower, upper = min(lower, entry.ideal), max(upper, entry.ideal)
     return replace(interval, lower=lower, upper=upper)
 
 
 def _resampled(
-    row: Measure,
+    entry: Measure,
     resampler: Resampler,
     drawing: Drawing,
     value: float,
@@ -313,17 +313,17 @@ def _resampled(
     """Return the interval from simulated data, by the way that suits the measure."""
     forecasts, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
     if centre is None:
-        centre = measured(forecasts.with_outcomes(resampler.centre), row)
-    moved = resampled_deviations(row, resampler, drawing)
+        centre = measured(forecasts.with_outcomes(resampler.centre), entry)
+    moved = resampled_deviations(entry, resampler, drawing)
     if moved is not None:
-        power = seminorm_power(forecasts, row) or 1
+        power = seminorm_power(forecasts, entry) or 1
         reach = resampler.widening(confidence) * upper_quantile(moved, confidence) + added
         lower = around(min(value, centre), reach, power)[0]
         upper = around(max(value, centre), reach, power)[1]
         return Bounds(lower, upper, f"bootstrap of the deviation{of_sketch}")
-    if row.complete and not row.signed:
-        return Bounds(*inverted(forecasts, row, drawing, value, confidence), f"inverted tests{of_sketch}")
-    values = resampled_values(row, resampler, drawing)
+    if entry.complete and not entry.signed:
+        return Bounds(*inverted(forecasts, entry, drawing, value, confidence), f"inverted tests{of_sketch}")
+    values = resampled_values(entry, resampler, drawing)
     reach = resampler.widening(confidence) * central(np.abs(values - centre), 2 * confidence - 1)[1]
     return Bounds(min(value, centre) - reach, max(value, centre) + reach, f"bootstrap{of_sketch}")
 
@@ -356,17 +356,17 @@ def check_resampling(n: int) -> None:
         raise TooFewRecordsError("resampling", "needs two records or more", f"got {n}")
 
 
-def _unbiased(forecasts: Forecasts, row: Measure, value: float) -> float | None:
+def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | None:
     """Return the value without its bias, where that is known.
 
     ATB, UBSE and the squared kernel error are sums of w_i w_j r_i r_j k(v_i, v_j) over all pairs of records,
     r = y - v and k(v, v) = 1. Only the pairs of a record with itself are biased; pairs within a cluster are
     as well.
     """
-    mean = row.null.mean and row.null.mean(forecasts, row.options)  # known for no other k
+    mean = entry.null.mean and entry.null.mean(forecasts, entry.options)  # known for no other k
     others = 1 - float(forecasts.squared_weights.sum())
     v, outcomes = forecasts.values, forecasts.record_outcomes
-    if not (row.fair and row.complete) or mean is None or others <= 0 or is_clustered(forecasts):
+    if not (entry.fair and entry.complete) or mean is None or others <= 0 or is_clustered(forecasts):
         return None
     if outcomes is not None:
         weights = 1 / forecasts.n if forecasts.record_weights is None else forecasts.record_weights
@@ -379,17 +379,17 @@ def _unbiased(forecasts: Forecasts, row: Measure, value: float) -> float | None:
     return (value - own) / others
 
 
-def mean_if_calibrated(forecasts: Forecasts, row: Measure, seed: int) -> float:
+def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float:
     """Return the measure's mean under calibration: exact where known, else from a few simulated outcomes."""
-    exact = row.null.mean and row.null.mean(forecasts, row.options)
-    linear = row.signed or row.null.two_sided  # its mean does not depend on how rows are related
+    exact = entry.null.mean and entry.null.mean(forecasts, entry.options)
+    linear = entry.signed or entry.null.two_sided  # its mean does not depend on how rows are related
     if exact is not None and (linear or not is_clustered(forecasts)):
         return exact
-    if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, row)):
+    if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, entry)):
         return math.nan
     null = SignNull(forecasts) if by_signs(forecasts) else NullOutcomes(forecasts)
-    draws = NULL_DRAWS if batched(forecasts, row) else SLOW_NULL_DRAWS
-    values = null_values(forecasts, row, null, Drawing(draws, seed, threads=1))
+    draws = NULL_DRAWS if batched(forecasts, entry) else SLOW_NULL_DRAWS
+    values = null_values(forecasts, entry, null, Drawing(draws, seed, threads=1))
     return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan
 
 

@@ -62,7 +62,7 @@ STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error th
 
 
 def inverted(
-    forecasts: Forecasts, row: Measure, drawing: Drawing, value: float, confidence: float
+    forecasts: Forecasts, entry: Measure, drawing: Drawing, value: float, confidence: float
 ) -> tuple[float, float]:
     """Return the interval: the widest over the directions in which calibration can fail.
 
@@ -74,7 +74,7 @@ def inverted(
     share = (1 - confidence) / 2
 
     def simulate(rates: Array) -> Array:  # always by the same numbers
-        return null_values(forecasts, row, _outcomes_around(forecasts, rates), drawing)
+        return null_values(forecasts, entry, _outcomes_around(forecasts, rates), drawing)
 
     def ends(drawn: Array) -> tuple[float, float]:
         return lower_quantile(drawn, share), upper_quantile(drawn, 1 - share)
@@ -84,7 +84,7 @@ def inverted(
     seen = max(value, float(np.median(null)))
     normals = np.random.default_rng([drawing.seed, 2]).normal(size=draws)
     normals = (normals - normals.mean()) / (normals.std() or 1.0)
-    varied = _spread_of_truth(forecasts, row, drawing.seed) * normals
+    varied = _spread_of_truth(forecasts, entry, drawing.seed) * normals
     lower, upper = np.inf, 0.0
     for direction in _directions(forecasts):
         truths, lows, highs = [0.0], *([end] for end in ends(null))
@@ -93,7 +93,7 @@ def inverted(
             last, rates = rates, np.clip(forecasts.values + step * direction, 0.0, 1.0)
             if lows[-1] > seen or np.array_equal(rates, last):
                 break
-            truths.append(measured(forecasts.with_outcomes(forecasts.weights * rates), row))
+            truths.append(measured(forecasts.with_outcomes(forecasts.weights * rates), entry))
             low, high = ends(simulate(rates) + truths[-1] * varied)
             lows.append(low)
             highs.append(high)
@@ -103,13 +103,13 @@ def inverted(
     return lower, max(lower, upper)
 
 
-def _spread_of_truth(forecasts: Forecasts, row: Measure, seed: int) -> float:
+def _spread_of_truth(forecasts: Forecasts, entry: Measure, seed: int) -> float:
     """Return the relative standard deviation of the true error over predictions like these.
 
     It is taken where the isotonic fit is the truth; farther from calibration, error and deviation grow alike.
     """
     fit = isotonic_curve(forecasts)
-    truth = measured(forecasts.with_outcomes(forecasts.weights * fit), row)
+    truth = measured(forecasts.with_outcomes(forecasts.weights * fit), entry)
     if not truth > 0:
         return 0.0
     drawn = Resampler(forecasts).draw(np.random.default_rng([seed, 1]), PREDICTION_RESAMPLES)
@@ -117,7 +117,7 @@ def _spread_of_truth(forecasts: Forecasts, row: Measure, seed: int) -> float:
     if records is not None:
         records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))
     drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
-    return float(np.nanstd(values_of_resamples(forecasts, row, drawn, quick=False))) / truth
+    return float(np.nanstd(values_of_resamples(forecasts, entry, drawn, quick=False))) / truth
 
 
 def _directions(forecasts: Forecasts) -> tuple[Array, Array]:

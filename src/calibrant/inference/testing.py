@@ -140,7 +140,7 @@ class TestResult(Result):
 
 def run_test(
     forecasts: Forecasts,
-    row: Measure,
+    entry: Measure,
     drawing: Drawing,
     *,
     method: Method = "auto",
@@ -160,8 +160,8 @@ def run_test(
     def test(draws: int) -> TestResult:
         how = replace(drawing, draws=draws)
         if signs is not None:
-            return _sign_test(signs, row, method, guarded, how)
-        return _exact_test(forecasts, row, method, null, how)
+            return _sign_test(signs, entry, method, guarded, how)
+        return _exact_test(forecasts, entry, method, null, how)
 
     if level is None:
         return test(drawing.draws)
@@ -169,30 +169,30 @@ def run_test(
 
 
 def _exact_test(
-    forecasts: Forecasts, row: Measure, method: Method, null: NullDraws | None, drawing: Drawing
+    forecasts: Forecasts, entry: Measure, method: Method, null: NullDraws | None, drawing: Drawing
 ) -> TestResult:
     """Test by a limit law, or by independent outcomes drawn."""
-    value, details = _taken(forecasts, row)
-    mean, centre = _null_mean(forecasts, row), centre_of(forecasts, row)
-    law, reason = _law_to_use(forecasts, row, method)
+    value, details = _taken(forecasts, entry)
+    mean, centre = _null_mean(forecasts, entry), centre_of(forecasts, entry)
+    law, reason = _law_to_use(forecasts, entry, method)
     if law is not None:
-        bad, scale = float(badness(row, value, centre)), law.scale(forecasts)
+        bad, scale = float(badness(entry, value, centre)), law.scale(forecasts)
         log_p = law.log_tail(bad / scale) if scale > 0 else 0.0 if bad <= 1e-12 else -math.inf
         found = math.exp(log_p), log_p, law.mean * scale if mean is None else mean
         reason = f"{law.name}: {reason}"
-        return TestResult(row.name, value, *found, "asymptotic", reason, forecasts.n, 0, None, details)
+        return TestResult(entry.name, value, *found, "asymptotic", reason, forecasts.n, 0, None, details)
     null = NullOutcomes(forecasts) if null is None else null
-    values = null_values(forecasts, row, null, drawing)
-    pvalue = exceedance(badness(row, value, centre), badness(row, values, centre))
+    values = null_values(forecasts, entry, null, drawing)
+    pvalue = exceedance(badness(entry, value, centre), badness(entry, values, centre))
     found = pvalue, math.log(pvalue), _finite_mean(values) if mean is None else mean
     kind = "exact" if null.exact else "approximate"
     drawn = drawing.draws, drawing.seed
-    return TestResult(row.name, value, *found, kind, reason, forecasts.n, *drawn, details)
+    return TestResult(entry.name, value, *found, kind, reason, forecasts.n, *drawn, details)
 
 
-def _taken(forecasts: Forecasts, row: Measure) -> tuple[float, dict[str, Any]]:
+def _taken(forecasts: Forecasts, entry: Measure) -> tuple[float, dict[str, Any]]:
     """Return the statistic, and of its details what fits on a line."""
-    measured = row.function.core(forecasts, **row.options)
+    measured = entry.function.core(forecasts, **entry.options)
     details = getattr(measured, "details", {})
     return float(measured), {k: item for k, item in details.items() if isinstance(item, str | int | float)}
 
@@ -223,85 +223,85 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
     return signs
 
 
-def _sign_test(null: SignNull, row: Measure, method: Method, guarded: bool, drawing: Drawing) -> TestResult:
+def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, drawing: Drawing) -> TestResult:
     """Test by random signs; `guarded` takes the larger p-value of this and of the exact test.
 
     Correlation within clusters only weakens evidence, so a test for independent rows that does not reject
     has the last word: it knows the skewness of rare events, which signs ignore.
     """
     forecasts, found = null.forecasts, null.check_enough()
-    law, reason = _law_of_signs(null, row, method)
-    value, details = _taken(forecasts, row)
+    law, reason = _law_of_signs(null, entry, method)
+    value, details = _taken(forecasts, entry)
     if law is not None:  # scaled by the squares that the records show
         scale = law.scale(forecasts) if law.fractions else float(np.linalg.norm(null.record_residuals))
-        bad = float(badness(row, value, 0.0 if row.signed else row.ideal))
+        bad = float(badness(entry, value, 0.0 if entry.signed else entry.ideal))
         pvalue = math.exp(law.log_tail(bad / scale)) if scale > 0 else float(bad <= 1e-12)
         mean = law.mean * scale
-    elif row.name == DEFAULT_TEST:
+    elif entry.name == DEFAULT_TEST:
         value, pvalue, own = omnibus_by_signs(null, drawing)
         unseen = details["visible_bias"] * math.sqrt(max(1.0, found.design_effect))
         details, mean = {**details, **own, "visible_bias": min(1.0, unseen)}, 1.5
     else:
-        pvalue, mean = _signed_pvalue(null, row, drawing)
+        pvalue, mean = _signed_pvalue(null, entry, drawing)
     if guarded and law is None and pvalue <= GUARDED:
-        pvalue = max(pvalue, _exact_test(forecasts, row, "auto", None, drawing).pvalue)
+        pvalue = max(pvalue, _exact_test(forecasts, entry, "auto", None, drawing).pvalue)
     log_pvalue = math.log(pvalue) if pvalue > 0 else -math.inf
     kind, draws, seed = ("signs", drawing.draws, drawing.seed) if law is None else ("asymptotic", 0, None)
     known = None if null.clusters.all_single else found
     evidence = value, pvalue, log_pvalue, mean
-    return TestResult(row.name, *evidence, kind, reason, forecasts.n, draws, seed, details, known)
+    return TestResult(entry.name, *evidence, kind, reason, forecasts.n, draws, seed, details, known)
 
 
-def _signed_pvalue(null: SignNull, row: Measure, drawing: Drawing) -> tuple[float, float]:
+def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[float, float]:
     """Return the p-value of one statistic under random signs, and its mean there."""
     forecasts = null.forecasts
-    if row.name in SLOPES:
-        one = np.ones(forecasts.levels) if row.name == "intercept" else bounded_leverage(forecasts)
+    if entry.name in SLOPES:
+        one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
         scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
-        return exceedance(float(scores[0]), scores[1:]), row.ideal
-    values = _on_residuals(row, forecasts, forecasts.residuals[None])
+        return exceedance(float(scores[0]), scores[1:]), entry.ideal
+    values = _on_residuals(entry, forecasts, forecasts.residuals[None])
     if values is None:
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
-        raise InvalidInputError(f"measure {row.name!r}", rule, hint=hint)
-    if row.needs_level_sets and null.is_unchanged_by_signs():
+        raise InvalidInputError(f"measure {entry.name!r}", rule, hint=hint)
+    if entry.needs_level_sets and null.is_unchanged_by_signs():
         rule = "cannot be tested where every level lies in one cluster"
         hint = Hint("test with {}", measure="smooth")
-        raise TooFewRecordsError(f"measure {row.name!r}", rule, "signs never change it", hint)
+        raise TooFewRecordsError(f"measure {entry.name!r}", rule, "signs never change it", hint)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        return np.asarray(_on_residuals(row, forecasts, null.residuals(generator, rows)))
+        return np.asarray(_on_residuals(entry, forecasts, null.residuals(generator, rows)))
 
-    drawn = drawing.run(work, null.width, alone=not batched(forecasts, row))
-    centre, mean = centre_of(forecasts, row), _null_mean(forecasts, row)
-    pvalue = exceedance(float(badness(row, values, centre)[0]), badness(row, drawn, centre))
-    if not (row.signed or row.null.two_sided):  # only of these it does not depend on how rows are related
+    drawn = drawing.run(work, null.width, alone=not batched(forecasts, entry))
+    centre, mean = centre_of(forecasts, entry), _null_mean(forecasts, entry)
+    pvalue = exceedance(float(badness(entry, values, centre)[0]), badness(entry, drawn, centre))
+    if not (entry.signed or entry.null.two_sided):  # only of these it does not depend on how rows are related
         return pvalue, float(drawn.mean())
     return pvalue, _finite_mean(drawn) if mean is None else mean
 
 
-def has_sign_test(forecasts: Forecasts, row: Measure) -> bool:
+def has_sign_test(forecasts: Forecasts, entry: Measure) -> bool:
     """Return whether residuals are all that the statistic needs."""
-    known = row.name in SLOPES or row.name == DEFAULT_TEST or bool(row.null.power)
-    return known or batched(forecasts, row)
+    known = entry.name in SLOPES or entry.name == DEFAULT_TEST or bool(entry.null.power)
+    return known or batched(forecasts, entry)
 
 
-def _on_residuals(row: Measure, forecasts: Forecasts, residuals: Array) -> Array | None:
+def _on_residuals(entry: Measure, forecasts: Forecasts, residuals: Array) -> Array | None:
     """Take the statistic of each row of residuals; None where residuals are not all it needs."""
-    if batched(forecasts, row):
-        return values_of_residuals(forecasts, row, residuals)
-    if not row.null.power:
+    if batched(forecasts, entry):
+        return values_of_residuals(forecasts, entry, residuals)
+    if not entry.null.power:
         return None
-    return one_by_one(forecasts, row, forecasts.weights * forecasts.values + residuals)
+    return one_by_one(forecasts, entry, forecasts.weights * forecasts.values + residuals)
 
 
-def _law_of_signs(null: SignNull, row: Measure, method: Method) -> tuple[Law | None, str]:
+def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law | None, str]:
     """Return the limit law that replaces the random signs, if one does, and why."""
-    law, single = row.null.law, null.clusters.all_single
+    law, single = entry.null.law, null.clusters.all_single
     known = law is not None and single and (law.fractions or law.scale is null_deviation)
     if method == "asymptotic" and not known:
         rule = "has no limit law for random signs"
-        raise CalibrantError(f"measure {row.name!r}", rule, hint=Hint("leave out {}", method="asymptotic"))
+        raise CalibrantError(f"measure {entry.name!r}", rule, hint=Hint("leave out {}", method="asymptotic"))
     squares = null.record_residuals**2
     wide = known and float(squares.max()) <= SPREAD * float(squares.sum())
     if method == "asymptotic" or (wide and not null.forecasts.binary):
@@ -309,27 +309,27 @@ def _law_of_signs(null: SignNull, row: Measure, method: Method) -> tuple[Law | N
     return None, "the sign of each record is drawn" if single else "one sign is drawn for each cluster"
 
 
-def _null_mean(forecasts: Forecasts, row: Measure) -> float | None:
-    return row.null.mean and row.null.mean(forecasts, row.options)
+def _null_mean(forecasts: Forecasts, entry: Measure) -> float | None:
+    return entry.null.mean and entry.null.mean(forecasts, entry.options)
 
 
-def centre_of(forecasts: Forecasts, row: Measure) -> float:
+def centre_of(forecasts: Forecasts, entry: Measure) -> float:
     """Return where a two-sided statistic is centred: its exact mean under calibration, else its ideal."""
-    mean = _null_mean(forecasts, row)
-    return row.ideal if mean is None else mean
+    mean = _null_mean(forecasts, entry)
+    return entry.ideal if mean is None else mean
 
 
-def badness(row: Measure, values: Any, centre: float) -> Any:
+def badness(entry: Measure, values: Any, centre: float) -> Any:
     """Turn values of the measure into a statistic that grows with miscalibration."""
-    return np.abs(values - centre) if row.signed or row.null.two_sided else values
+    return np.abs(values - centre) if entry.signed or entry.null.two_sided else values
 
 
-def _law_to_use(forecasts: Forecasts, row: Measure, method: Method) -> tuple[Law | None, str]:
+def _law_to_use(forecasts: Forecasts, entry: Measure, method: Method) -> tuple[Law | None, str]:
     """Return the limit law, or None to simulate, and why."""
-    law = row.null.law
+    law = entry.null.law
     if method == "asymptotic" and law is None:
         hint = Hint("{} is valid for every measure", method="exact")
-        raise CalibrantError(f"measure {row.name!r}", "has no limit law in closed form", hint=hint)
+        raise CalibrantError(f"measure {entry.name!r}", "has no limit law in closed form", hint=hint)
     if method != "auto":
         return law if method == "asymptotic" else None, "as asked"
     if law is None:

@@ -157,16 +157,16 @@ def measure(
     if y_prob is None and isinstance(y_true, HasForecasts):
         y_true = y_true.forecasts()
     forecasts = as_forecasts(y_true, y_prob, sample_weight, pos_label=pos_label, missing=missing)
-    row = find_measure(name)
-    settings = {**row.options, **options}
+    entry = find_measure(name)
+    settings = {**entry.options, **options}
     try:
-        measured = row.function.certified(forecasts, **settings)
+        measured = entry.function.certified(forecasts, **settings)
     except NoCertificateError as error:
-        raise no_certificate(row.name, error.reason) from None
+        raise no_certificate(entry.name, error.reason) from None
     return Measurement(
-        name=row.name,
+        name=entry.name,
         value=measured.value,
-        lower=measured.lower if row.signed else max(0.0, measured.lower),
+        lower=measured.lower if entry.signed else max(0.0, measured.lower),
         upper=measured.upper,
         exact=measured.exact,
         n=forecasts.n,

@@ -401,24 +401,24 @@ class _Board:
             [row_values(row, dict(row.options), self.forecasts, sums) for row in self.rows]
         )
 
-    def mean(self, row: Measure) -> float:
+    def mean(self, entry: Measure) -> float:
         """Return the expected value of a truthful measure where the report is the truth."""
         calibrated = self.forecasts.with_outcomes(self.forecasts.weights * self.forecasts.values)
-        mean = row.null.mean and row.null.mean(calibrated, row.settings())
+        mean = entry.null.mean and entry.null.mean(calibrated, entry.settings())
         assert mean is not None  # every truthful measure has one, which a test sees
         return mean
 
 
 def _compared(
-    row: Measure, lie: str, known: Replays, at: tuple[int, int], populations: Array, mean: float
+    entry: Measure, lie: str, known: Replays, at: tuple[int, int], populations: Array, mean: float
 ) -> Incentive:
     """Compare one lie with honesty; `populations` are the values with probabilities in place of outcomes."""
     honest, reported = known.values[:, 0, at[1]], known.values[:, at[0], at[1]]
     gains = honest - reported
     slack = 1e-12 * (1 + np.abs(honest))
     wins = min(1.0, known.mean((gains > slack) + 0.5 * (np.abs(gains) <= slack)))  # chances are rounded
-    if row.fair:  # E[m(r, y)] = m(r, p) + a constant
+    if entry.fair:  # E[m(r, y)] = m(r, p) + a constant
         gain, error, level = float(populations[0] - populations[1]), 0.0, mean
     else:
         gain, error, level = known.mean(gains), known.error(gains), known.mean(honest)
-    return Incentive(row.name, lie, level, level - gain, gain, error, wins, row.truthful)
+    return Incentive(entry.name, lie, level, level - gain, gain, error, wins, entry.truthful)

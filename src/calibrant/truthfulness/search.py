@@ -248,15 +248,15 @@ class Scored:
         return value
 
 
-def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
+def row_values(entry: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
     """Return a measure for each row of outcomes (the weight of y per level), by its distance if signed."""
-    row = row if row.options == settings else replace(row, options=settings)
-    if batched(forecasts, row):
-        found = values_of_residuals(forecasts, row, outcomes - forecasts.weights * forecasts.values)
+    entry = entry if entry.options == settings else replace(entry, options=settings)
+    if batched(forecasts, entry):
+        found = values_of_residuals(forecasts, entry, outcomes - forecasts.weights * forecasts.values)
     else:
         distinct, back = np.unique(outcomes, axis=0, return_inverse=True)
-        found = one_by_one(forecasts, row, distinct)[back.reshape(-1)]
-    return np.asarray(np.abs(found - row.ideal)) if row.signed else found
+        found = one_by_one(forecasts, entry, distinct)[back.reshape(-1)]
+    return np.asarray(np.abs(found - entry.ideal)) if entry.signed else found
 
 
 def levels_of(report: Array, counts: Array | None = None) -> tuple[Forecasts, Any]:
@@ -300,11 +300,11 @@ class Expected:
         return float(self.scored.values(report, self.truth[None])[0])
 
 
-def defined(row: Measure) -> Measure:
+def defined(entry: Measure) -> Measure:
     """Return the row, or refuse one that has no value on some outcomes."""
-    if row.needs_both_outcomes:
-        raise _undefined(row.name)
-    return row
+    if entry.needs_both_outcomes:
+        raise _undefined(entry.name)
+    return entry
 
 
 def _undefined(name: str, got: str = "") -> InvalidInputError:
