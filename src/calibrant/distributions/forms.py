@@ -208,10 +208,11 @@ class Distribution:
         near, weights = 1 / (1 + np.exp(-2 * inner)), np.pi / 4 * np.cosh(steps) / np.cosh(inner) ** 2
         total = np.zeros(len(y))
         for node, weight in zip(near, weights * (steps[1] - steps[0]), strict=True):
-            below, above = u * node, u + (1 - u) * node
+            # where F(y) rounds to 0 or 1, levels stay inside: quantiles there may be infinite
+            below, above = (np.clip(level, 1e-300, 1 - 1e-16) for level in (u * node, u + (1 - u) * node))
             score = below * (y - self._call(self._quantiles(), below)) * u
             top = (1 - u) * (1 - node)
-            score += top * (self._call(self._quantiles(), np.minimum(above, 1 - 1e-16)) - y) * (1 - u)
+            score += top * (self._call(self._quantiles(), above) - y) * (1 - u)
             total += weight * 2 * score
         return total
 
