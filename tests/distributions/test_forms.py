@@ -74,7 +74,7 @@ def test_known_answers() -> None:
 
 @pytest.mark.parametrize("y", [8.2, 8.3, 8.5, 50.0, -8.5, -37.0, -39.0, -60.0])
 def test_crps_of_an_outcome_far_outside_its_forecast(y: float) -> None:
-    """F(y) rounds to 1 above 8.3 standard deviations, and to 0 below -39: the score is still y - 1/sqrt(pi)."""
+    """F(y) rounds to 1 above 8.3 standard deviations and to 0 below -39: the score is |y| - 1/sqrt(pi)."""
     found = cb.distributions.evaluate(np.full(5, y), norm(np.zeros(5), 1), draws=19)
     assert found.crps == pytest.approx(abs(y) - 1 / math.sqrt(math.pi), abs=1e-10)
 
