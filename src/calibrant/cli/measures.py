@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.options import MEASURE, as_json, examples, flag
-from calibrant.cli.output import show_json, show_table
+from calibrant.cli.output import show_json, show_table, shown_form
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.metrics.bibliography import OTHER_PAPERS, bibtex, entry_of
 from calibrant.metrics.lookup import find_measure, measures
@@ -41,10 +41,17 @@ def list_measures(cite: bool, names: tuple[str, ...], json_: bool) -> None:
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})
         return
-    marks = [
-        [row.words, row.name, *(_mark(getattr(row, p)) for p in PROPERTIES), row.meaning] for row in rows
-    ]
-    show_table(["measure", "key", *PROPERTIES, "meaning"], marks)
+    marks = [[_mark(getattr(row, name)) for name in PROPERTIES] for row in rows]
+    if shown_form.get() == "table":  # two tables fit a terminal, one does not
+        show_table(["key", "meaning"], [[row.name, row.meaning] for row in rows])
+        click.echo()
+        show_table(
+            ["key", "measure", *PROPERTIES],
+            [[row.name, row.words, *mark] for row, mark in zip(rows, marks, strict=True)],
+        )
+        return
+    table = [[row.words, row.name, *mark, row.meaning] for row, mark in zip(rows, marks, strict=True)]
+    show_table(["measure", "key", *PROPERTIES, "meaning"], table)
 
 
 def _mark(fact: bool | str) -> str:
