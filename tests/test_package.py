@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import calibrant as cb
+from calibrant import public_names
 
 SOURCE = Path(cb.__file__).parent
 HEAVY = ["scipy", "numba", "pandas", "polars", "pyarrow", "duckdb", "narwhals", "rich", "altair", "jinja2"]
@@ -31,6 +32,15 @@ def test_public_names_are_sorted_and_exist():
     for name in cb.__all__:
         assert getattr(cb, name) is not None
         assert (getattr(cb, name).__doc__ or "").strip(), name
+
+
+def test_no_file_takes_the_place_of_a_public_name():
+    """Importing calibrant.groups.name makes the module the attribute `name` of calibrant.groups."""
+    for module, files in public_names.PUBLIC.items():
+        for name in public_names.homes(module):
+            place = SOURCE.joinpath(*module.split("."), name)
+            assert not place.is_dir(), f"{module}: {name}"
+            assert not place.with_suffix(".py").exists(), f"{module}: {name} of {sorted(files)}"
 
 
 def test_packages_load_when_first_used():

@@ -95,7 +95,7 @@ PUBLIC: dict[str, dict[str, str]] = {
     },
     "groups": {
         "groups.distinguisher": "Distinguisher distinguish",
-        "groups.error_rates": "ErrorRates error_rates",
+        "groups.classification_rates": "ErrorRates error_rates",
         "groups.rules": "Rule",
         "groups.search": "Search search_groups",
         "groups.weight_functions": "WeightFamily weight_family",

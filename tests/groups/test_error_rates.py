@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.groups.error_rates import error_rates
+from calibrant.groups import error_rates
 
 
 def test_rates_are_those_of_counting():

@@ -18,7 +18,7 @@ from calibrant.evaluation.tables import details, first_table, footnotes, leading
 from calibrant.evaluation.verdict import disagreement_note
 from calibrant.formatting import format_pvalue, format_value, pluralize
 from calibrant.groups.audit_result import group_table
-from calibrant.groups.error_rates import TRADE_OFF, audited_error_rates
+from calibrant.groups.classification_rates import TRADE_OFF, audited_error_rates
 from calibrant.recalibration.assess_groups import WORDS_OF_CHANGE, change_table
 from calibrant.report import charts
 from calibrant.report.charts.canvas import Spec

@@ -1,8 +1,8 @@
 # Written by docs/make_stubs.py from src/calibrant/public_names.py.
+from calibrant.groups.classification_rates import ErrorRates as ErrorRates
+from calibrant.groups.classification_rates import error_rates as error_rates
 from calibrant.groups.distinguisher import Distinguisher as Distinguisher
 from calibrant.groups.distinguisher import distinguish as distinguish
-from calibrant.groups.error_rates import ErrorRates as ErrorRates
-from calibrant.groups.error_rates import error_rates as error_rates
 from calibrant.groups.rules import Rule as Rule
 from calibrant.groups.search import Search as Search
 from calibrant.groups.search import search_groups as search_groups
