@@ -7,6 +7,7 @@ import shlex
 import click
 import numpy as np
 import pytest
+from logs.writers import questions, write_lm_eval
 from typed import calibrant
 
 from calibrant import load_demo
@@ -69,8 +70,15 @@ def folder(tmp_path_factory):
         made = calibrant("sketch", rows, "-y", "y", "-p", "p", "-o", here / f"{day}.sketch")
         assert made.returncode == 0, made.stderr
     assert calibrant("recalibrate", "loans.csv", "-y", "default", "-p", "p", "-o", "map.json", cwd=here)
-    report = calibrant("evaluate", "loans.csv", "-y", "default", "-p", "p", "--html", "report.html", cwd=here)
-    assert report.returncode == 0, report.stderr
+    log = write_lm_eval(here / "log", questions(60), results=False)
+    log.rename(here / "samples.jsonl")
+    for report, *words in (
+        ("report.html", "loans.csv", "-y", "default", "-p", "p"),
+        ("monday.html", "monday.sketch"),
+        ("model.html", "samples.jsonl", "--log", "lm-eval"),
+    ):
+        made = calibrant("evaluate", *words, "--html", report, cwd=here)
+        assert made.returncode == 0, made.stderr
     return here
 
 

@@ -18,8 +18,8 @@ from calibrant.io.read import FileNames
 @click.command(
     epilog=examples(
         "calibrant verify report.html loans.csv",
-        "calibrant verify report.html day.sketch",
-        "calibrant verify report.html samples.jsonl --log lm-eval",
+        "calibrant verify monday.html monday.sketch",
+        "calibrant verify model.html samples.jsonl --log lm-eval",
     )
 )
 @click.argument("report", type=click.Path())
