@@ -15,7 +15,6 @@ import calibrant as cb
 from calibrant.formatting import at_floor, pvalue_text
 
 SEED = 1
-DRAWS = 199  # the default of audits
 ADULT = "adult_predictions.parquet"
 ADULT_COVARIATES = ["age", "education_num", "hours_per_week", "capital_gain", "sex", "race", "occupation"]
 WORKERS = "acs2018_govworkers_predictions.parquet"
@@ -80,7 +79,7 @@ def group_table(groups: tuple[Any, ...]) -> str:
                 f"{group.mean_outcome:.1%}",
                 f"{group.kuiper:.4f}",
                 f"{group.z:.1f}",
-                written(group.pvalue),
+                written(group.pvalue, group.draws),
                 group.predictions,
                 f"{group.start:.2f} to {group.stop:.2f}",
             ]
@@ -89,9 +88,9 @@ def group_table(groups: tuple[Any, ...]) -> str:
     )
 
 
-def written(pvalue: float) -> str:
+def written(pvalue: float, draws: int) -> str:
     """Write a p-value; at the floor of the draws it is a bound."""
-    return pvalue_text(pvalue, floor=at_floor(pvalue, DRAWS))
+    return pvalue_text(pvalue, floor=at_floor(pvalue, draws))
 
 
 def adult_audit(data: Columns, prediction: str, min_variance: float = 0.0) -> cb.Audit:
@@ -117,7 +116,7 @@ def models(data: Columns) -> str:
                 f"{found.everyone.kuiper:.4f}",
                 f"{found.metric:.4f}",
                 f"{found.ratio:.1f}",
-                written(found.pvalue),
+                written(found.pvalue, found.draws),
                 f"{groups_off(found):,}",
                 f"{groups_off(adult_audit(data, name, 5.0)):,}",
                 found.worst.rule,
@@ -138,7 +137,7 @@ def searched(data: Columns) -> str:
             f"{one.searched_z:.1f}",
             f"{one.group.size:,}",
             f"{one.group.z:.1f}",
-            written(one.group.pvalue),
+            written(one.group.pvalue, one.group.draws),
             one.group.predictions,
         ]
         for one in found.findings
@@ -181,7 +180,7 @@ def patients(file: Path) -> str:
                 who,
                 f"{found.everyone.kuiper:.4f}",
                 f"{found.metric:.4f}",
-                written(found.pvalue),
+                written(found.pvalue, found.draws),
                 f"{groups_off(found):,} of {found.tested - 1:,}",
                 worst.rule,
                 f"{worst.mean_prediction:.0%}, {worst.mean_outcome:.0%}",

@@ -27,7 +27,7 @@ MIN_GAIN_SE = 2.5  # standard errors of a gain on held-out records that justify 
 TEST_LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
 LINE, CURVE, SHIFTS = "platt", "spline", "hierarchical"
 MIN_CURVE_RECORDS = 500  # records from which a curve is fitted well enough where only a test speaks for it
-MAX_CHOICE = 15_000  # rows with covariates among which the method is chosen
+MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
 MIN_COMPILED_LEVELS = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
