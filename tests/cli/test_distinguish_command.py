@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,8 @@ def test_recalibrate_says_for_whom(file, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "For whom, on held-out records" in done.stdout
-    assert "p-value" in done.stdout
+    assert re.search(r"and everyone: p (=|≤|<) [0-9.]+ before, (p )?(=|≤|<) [0-9.]+ after", done.stdout)
+    assert re.search(r"\) → .*  open\n", done.stdout)  # additive shifts cannot repair this pattern
     assert json.loads((tmp_path / "map.json").read_text())["map"]["form"] == "hierarchical"
 
 

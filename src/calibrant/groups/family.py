@@ -205,7 +205,7 @@ CHART_POINTS = 512
 SOME_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
 GROWTH = 2  # times as many draws at each attempt to decide which groups are wrong
-MAX_STEPS = 10**10  # of simulated curves, up to three seconds, for more than MORE_DRAWS times the draws
+MAX_STEPS = 4 * 10**9  # of simulated curves, about a second, for more than MORE_DRAWS times the draws
 MAX_BITS = 1 << 31  # of simulated outcomes in memory at a time
 
 

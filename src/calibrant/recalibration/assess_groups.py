@@ -90,6 +90,9 @@ class GroupSide:
         return f"{size} points too {'low' if self.difference > 0 else 'high'}"
 
 
+MIN_MOVE = 0.1  # of the difference, below which a repair makes a group neither better nor worse
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeInterval:
     """By how much something grew, with limits that hold for all groups at once."""
@@ -133,9 +136,12 @@ class GroupChange:
         before, after = self.before, self.after
         if self.judged and (before.low > 0 or before.high < 0) and after.low <= 0 <= after.high:
             return "fixed"
-        if self.judged and abs(after.difference) < abs(before.difference):
+        off_before, off_after = abs(before.difference), abs(after.difference)
+        if not self.judged or abs(off_after - off_before) < MIN_MOVE * max(off_before, off_after):
+            return "open"
+        if off_after < off_before:
             return "better"
-        return "worse" if self.judged and self.farther.lower > 0 else "open"
+        return "worse" if self.farther.lower > 0 else "open"
 
     @property
     def brier_effect(self) -> str:
@@ -538,7 +544,7 @@ def _groups(
 
 WORDS_OF_CHANGE = (
     "Fixed: wrong before, within chance after. Better: closer to the truth. Worse: farther from it, beyond "
-    "chance. Open: undecided."
+    "chance. Open: neither, or by less than a tenth."
 )
 HELD_OUT = (
     "Each record was repaired by a map fitted to others. Differences are observed minus predicted, in "
