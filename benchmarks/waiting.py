@@ -48,7 +48,7 @@ def lightgbm_fit(y: Any, p: Any, columns: dict[str, Any]) -> None:
 
 
 def covariates(report: Report, n: int) -> None:
-    """Time `auto` with covariates; up to 15,000 of the rows are assessed."""
+    """Time `auto` with covariates; up to 20,000 of the rows are assessed."""
     y, p, columns = people(n)
     fit, fitted = processor_seconds(lambda: cb.recalibrate(y, p, covariates=columns))
     assess, found = processor_seconds(fitted.assess)

@@ -81,7 +81,7 @@ AUTO = Method(
     meaning="the simplest method within one standard error of the best, if a change is justified at all",
     citation="Breiman et al. 1984 (one-standard-error rule)",
 )
-MAX_ASSESSED = 15_000  # rows with covariates that are assessed; the map is fitted to all
+MAX_ASSESSED = 20_000  # rows with covariates that are assessed; the map is fitted to all
 MIN_EACH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
 PERFECT = (
     "A threshold on the predictions splits the outcomes perfectly. If they were made on the rows that the"
