@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibrant.errors import CalibrantError
-from calibrant.fits import forest as growth
-from calibrant.fits import trees
+from calibrant.errors import CalibrantError, MissingDependencyError
 from calibrant.fits.forest import Forest, Node, TreeParams
-from calibrant.fits.trees import GrowingLogits, boosted_logits, boosted_means
+from calibrant.fits.trees import GrowingTrees, boosted_logits, boosted_means
 from calibrant.kernels.forest import forest_sums
 
 CODES = (1, 3)
@@ -45,11 +44,10 @@ def slow_sum(forest: Forest, row: np.ndarray) -> float:
     return total
 
 
-@pytest.mark.parametrize("by", ["lightgbm", "scikit-learn"])
-def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums(by):
-    pytest.importorskip("lightgbm" if by == "lightgbm" else "sklearn")
+def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums():
+    pytest.importorskip("lightgbm")
     rows, y = table(0, 2000)
-    forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), TreeParams(CODES, trees=30), by)
+    forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), TreeParams(CODES, trees=30))
     new, _ = table(1, 60)
     new[:10, 3] = 1000.0  # a category not seen in training
     assert forest.predict(new) == pytest.approx([slow_sum(forest, row) for row in new], abs=1e-12)
@@ -69,7 +67,7 @@ def test_lightgbm_says_the_same_as_its_tables():
     rows, y = table(2, 3000)
     w = np.random.default_rng(0).random(3000) + 0.5
     growth = TreeParams(CODES, trees=40, smallest_leaf=20)
-    forest = boosted_means(rows, y, w, growth, "lightgbm")
+    forest = boosted_means(rows, y, w, growth)
     settings = {
         "objective": "regression",
         "learning_rate": growth.learning_rate,
@@ -90,37 +88,11 @@ def test_lightgbm_says_the_same_as_its_tables():
     np.testing.assert_allclose(forest.predict(new), booster.predict(new), rtol=0, atol=1e-12)
 
 
-def test_scikit_learn_says_the_same_as_its_tables():
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    rows, y = table(4, 3000)
-    growth = TreeParams(CODES, trees=40, smallest_leaf=20)
-    forest = boosted_means(rows, y, np.ones(3000), growth, "scikit-learn")
-    kept, columns = trees._few_codes(rows, CODES)
-    model = ensemble.HistGradientBoostingRegressor(
-        max_iter=40,
-        learning_rate=growth.learning_rate,
-        max_leaf_nodes=growth.leaves,
-        min_samples_leaf=20,
-        l2_regularization=growth.ridge,
-        categorical_features=list(columns),
-        early_stopping=False,
-        random_state=growth.seed,
-    ).fit(kept, y)
-    new, _ = table(5, 500)
-    common = set(np.unique(kept[~np.isnan(kept[:, 3]), 3]))
-    rare = np.array([code not in common and code == code for code in new[:, 3]])
-    known = new.copy()
-    known[rare, 3] = np.nan
-    np.testing.assert_allclose(forest.predict(new), model.predict(known), rtol=0, atol=1e-12)
-    assert rare.any()
-
-
-@pytest.mark.parametrize("by", ["lightgbm", "scikit-learn"])
-def test_boosting_lowers_the_logistic_loss_from_any_start(by):
-    pytest.importorskip("lightgbm" if by == "lightgbm" else "sklearn")
+def test_boosting_lowers_the_logistic_loss_from_any_start():
+    pytest.importorskip("lightgbm")
     rows, y = table(6, 3000)
     start = np.where(rows[:, 2] > 0, 0.5, -0.2)
-    forest = boosted_logits(rows, y, start, np.ones(3000), TreeParams(CODES, trees=50), by)
+    forest = boosted_logits(rows, y, start, np.ones(3000), TreeParams(CODES, trees=50))
     new, fresh = table(7, 3000)
     before = np.where(new[:, 2] > 0, 0.5, -0.2)
     after = before + forest.predict(new)
@@ -163,12 +135,11 @@ def test_no_trees_add_nothing():
     assert Forest(((Node.leaf(2.5),),)).predict(np.zeros((2, 1))).tolist() == [2.5, 2.5]
 
 
-def test_where_neither_package_is_installed_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(growth, "find_spec", lambda name: None)
-    with pytest.raises(CalibrantError, match=r"calibrant\[boost\]"):
-        growth.grower()
-    monkeypatch.setattr(growth, "find_spec", lambda name: None if name == "lightgbm" else object())
-    assert growth.grower() == "scikit-learn"
+def test_without_lightgbm_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    rows, y = table(9, 50)
+    with pytest.raises(MissingDependencyError, match=r"calibrant\[boost\]"):
+        boosted_means(rows, y, np.ones(50), TreeParams(CODES, trees=10))
 
 
 @pytest.mark.parametrize("n", [5, 60, 600])
@@ -180,6 +151,6 @@ def test_growing_in_parts_is_growing_at_once(n):
     y, start = (rng.random(n) < expit(rows[:, 0])).astype(float), rng.normal(size=n) / 10
     growth = TreeParams((1,), trees=30, smallest_leaf=25, learning_rate=0.1)
     whole = boosted_logits(rows, y, start, np.ones(n), growth)
-    growing = GrowingLogits(rows, y, start, np.ones(n), growth)
+    growing = GrowingTrees(rows, y, np.ones(n), growth, start)
     parts = sum(growing.grow(10).filled(10).predict(rows) for _ in range(3))
     np.testing.assert_allclose(parts, whole.predict(rows), rtol=0, atol=1e-12)

@@ -174,13 +174,6 @@ def test_a_model_of_the_users_own():
     assert not hasattr(model, "coef_")  # the user's model is left as it was
 
 
-def test_scikit_learn_serves_where_lightgbm_is_absent(monkeypatch):
-    pytest.importorskip("sklearn")
-    monkeypatch.setattr("calibrant.fits.trees.grower", lambda: "scikit-learn")
-    y, v, x = xor(0, 3000, 0.15)
-    assert distinguish(y, v, x, draws=99, seed=0).pvalue <= 0.05
-
-
 def test_a_covariate_may_be_called_prediction():
     y, v, x = xor(1, 200)
     found = distinguish(y, v, {"prediction": x["x0"]}, draws=19, seed=0)

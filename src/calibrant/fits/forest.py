@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, MissingDependencyError
+from calibrant.errors import InvalidInputError
 from calibrant.kernels.forest import forest_sums
 from calibrant.results import Array
 
@@ -146,17 +145,12 @@ def _is_tree(tree: Tree, features: int) -> bool:
     return len(tree) > 0
 
 
-MIN_THREADED_RECORDS = 200_000  # on fewer, threads that wait for one another cost more than they bring
-Grower = Literal["lightgbm", "scikit-learn"]
-
-
 @dataclass(frozen=True, slots=True)
 class TreeParams:
     """How trees grow; the columns in `categorical` hold codes of categories, NaN is missing everywhere.
 
-    `scattered` trees draw what a node may ask at random: LightGBM one threshold per column, scikit-learn
-    half of the columns. Greedy trees hardly ever ask about two columns that say nothing one by one and much
-    together.
+    `scattered` trees draw one threshold per column at random. Greedy trees hardly ever ask about two columns
+    that say nothing one by one and much together.
     """
 
     categorical: tuple[int, ...] = ()
@@ -167,12 +161,3 @@ class TreeParams:
     ridge: float = 10.0
     seed: int = 1
     scattered: bool = False
-
-
-def grower() -> Grower:
-    if find_spec("lightgbm") is not None:
-        return "lightgbm"
-    if find_spec("sklearn") is not None:
-        return "scikit-learn"
-    hint = "pip install 'calibrant[boost]' for LightGBM, or 'calibrant[sklearn]' for scikit-learn"
-    raise MissingDependencyError("boosted trees", "need LightGBM or scikit-learn", hint=hint)

@@ -1,7 +1,7 @@
-"""Boosted trees by LightGBM, or by scikit-learn where that is not installed; both become plain tables.
+"""Boosted trees by LightGBM, which become plain tables: nothing of the package outlives the fit.
 
-Nothing of either package outlives the fit. Boosting starts from given logits and grows as many trees as
-cross-fitting asks for, none where they gain too little.
+Boosting starts from given logits and grows as many trees as cross-fitting asks for, none where they gain too
+little.
 """
 
 from __future__ import annotations
@@ -13,50 +13,63 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.forest import MIN_THREADED_RECORDS, Forest, Grower, Node, Tree, TreeParams, grower
+from calibrant.errors import MissingDependencyError
+from calibrant.fits.forest import Forest, Node, Tree, TreeParams
 from calibrant.results import Array
 
+MIN_THREADED_RECORDS = 200_000  # on fewer, threads that wait for one another cost more than they bring
 
-class GrowingLogits:
-    """Trees that add to the logits `start` so that the logistic loss falls; outcomes may be shares.
+
+class GrowingTrees:
+    """Trees that add up to the mean of a target, or that add to the logits `start` of outcomes or shares.
 
     Each call of `grow` goes on where the last one ended.
     """
 
     def __init__(
-        self, rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams,
-        by: Grower | None = None,
-    ) -> None:  # fmt: skip
-        self._data = rows, outcome, weight
-        self._logit, self._growth = start.copy(), growth
-        self._booster = None
-        if (by or grower()) == "lightgbm":
-            self._booster = _Booster(rows, outcome, weight, growth, "cross_entropy", start)
+        self, rows: Array, target: Array, weight: Array, growth: TreeParams, start: Array | None = None
+    ) -> None:
+        try:
+            import lightgbm
+        except ImportError:
+            hint = "pip install 'calibrant[boost]'"
+            raise MissingDependencyError("boosted trees", "need LightGBM", hint=hint) from None
+        settings = {
+            "objective": "regression" if start is None else "cross_entropy",
+            "learning_rate": growth.learning_rate,
+            "num_leaves": growth.leaves,
+            "min_child_samples": growth.smallest_leaf,
+            "lambda_l2": growth.ridge,
+            "boost_from_average": False,
+            "verbosity": -1,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1 if len(rows) < MIN_THREADED_RECORDS else 0,
+            "seed": growth.seed,
+            "extra_trees": growth.scattered,
+        }
+        categorical = list(growth.categorical)
+        data = lightgbm.Dataset(
+            rows, target, weight=weight, init_score=start, categorical_feature=categorical, params=settings
+        )
+        self._booster, self._done = lightgbm.Booster(settings, data), 0
 
     def grow(self, count: int) -> Forest:
         """Return `count` further trees; fewer where nothing is left to split."""
-        if self._booster is not None:
-            return self._booster.grow(count)
-        rows, outcome, weight = self._data
-        grown = newton_rounds(rows, outcome, self._logit, weight, replace(self._growth, trees=count))
-        self._logit += grown.predict(rows)
-        return grown
+        for _ in range(count):
+            if self._booster.update():
+                break
+        trees = self._booster.dump_model(start_iteration=self._done, num_iteration=count)["tree_info"]
+        self._done += count
+        return Forest(tuple(tree_of_lightgbm(info["tree_structure"]) for info in trees))
 
 
-def boosted_logits(
-    rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams, by: Grower | None = None
-) -> Forest:
-    """Grow all trees at once."""
-    return GrowingLogits(rows, outcome, start, weight, growth, by).grow(growth.trees)
+def boosted_logits(rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams) -> Forest:
+    return GrowingTrees(rows, outcome, weight, growth, start).grow(growth.trees)
 
 
-def boosted_means(
-    rows: Array, target: Array, weight: Array, growth: TreeParams, by: Grower | None = None
-) -> Forest:
-    """Return trees that add up to the mean of a target given the rows."""
-    if (by or grower()) == "lightgbm":
-        return _Booster(rows, target, weight, growth, "regression").grow(growth.trees)
-    return grown_by_scikit_learn(rows, target, weight, growth)
+def boosted_means(rows: Array, target: Array, weight: Array, growth: TreeParams) -> Forest:
+    return GrowingTrees(rows, target, weight, growth).grow(growth.trees)
 
 
 STAGE = 10  # trees between two looks at the held-out loss
@@ -118,7 +131,7 @@ def _held_out(
     more: with slow learning the loss may rest for a while and fall again.
     """
     parts = [(fold != k, fold == k) for k in folds]
-    growing = [GrowingLogits(rows[a], outcome[a], start[a], weight[a], growth) for a, _ in parts]
+    growing = [GrowingTrees(rows[a], outcome[a], weight[a], growth, start[a]) for a, _ in parts]
     held = np.isin(fold, folds)
     share = np.where(held, weight, 0.0) / weight[held].sum()
     reached = start.copy()  # logits of the held-out records, by trees that did not see them
@@ -136,44 +149,6 @@ def _held_out(
         if len(means) >= 2 * int(np.argmin(means)) + STRETCH // STAGE:
             break
     return np.hstack(stretches)
-
-
-class _Booster:
-    """LightGBM, a few trees at a time: it knows the logits of its records without walking down the trees."""
-
-    def __init__(
-        self, rows: Array, target: Array, weight: Array, growth: TreeParams, objective: str,
-        start: Array | None = None,
-    ) -> None:  # fmt: skip
-        import lightgbm
-
-        settings = {
-            "objective": objective,
-            "learning_rate": growth.learning_rate,
-            "num_leaves": growth.leaves,
-            "min_child_samples": growth.smallest_leaf,
-            "lambda_l2": growth.ridge,
-            "boost_from_average": False,
-            "verbosity": -1,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1 if len(rows) < MIN_THREADED_RECORDS else 0,
-            "seed": growth.seed,
-            "extra_trees": growth.scattered,
-        }
-        data = lightgbm.Dataset(
-            rows, target, weight=weight, init_score=start, categorical_feature=list(growth.categorical),
-            params=settings,
-        )  # fmt: skip
-        self._booster, self._done = lightgbm.Booster(settings, data), 0
-
-    def grow(self, count: int) -> Forest:
-        for _ in range(count):
-            if self._booster.update():
-                break
-        trees = self._booster.dump_model(start_iteration=self._done, num_iteration=count)["tree_info"]
-        self._done += count
-        return Forest(tuple(tree_of_lightgbm(info["tree_structure"]) for info in trees))
 
 
 def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
@@ -205,87 +180,3 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
 
     place(root)
     return tuple(node for node in table if node is not None)
-
-
-MAX_CODES = 255  # categories that scikit-learn takes; rarer ones count as missing
-NEWTON_ROUND = 25  # trees that scikit-learn grows between two looks at the logistic loss
-MIN_VARIANCE = 1e-3  # of an outcome in a Newton step
-
-
-def newton_rounds(rows: Array, outcome: Array, start: Array, weight: Array, growth: TreeParams) -> Forest:
-    """Grow trees on Newton residuals (y - q) / h with weights h: scikit-learn takes no initial score."""
-    from scipy.special import expit
-
-    logit, trees = start, list[Tree]()
-    while len(trees) < growth.trees:
-        q = expit(logit)
-        h = np.maximum(q * (1.0 - q), MIN_VARIANCE)
-        # half the ridge: it is compared with sums of weight * h here as there, but the steps are fewer
-        round_ = replace(growth, trees=min(NEWTON_ROUND, growth.trees - len(trees)), ridge=growth.ridge / 2.0)
-        grown = grown_by_scikit_learn(rows, (outcome - q) / h, weight * h, round_)
-        trees += grown.trees
-        logit = logit + grown.predict(rows)
-    return Forest(tuple(trees))
-
-
-def grown_by_scikit_learn(rows: Array, target: Array, weight: Array, growth: TreeParams) -> Forest:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits
-
-    kept, columns = _few_codes(rows, growth.categorical)
-    model = HistGradientBoostingRegressor(
-        max_iter=growth.trees,
-        learning_rate=growth.learning_rate,
-        max_leaf_nodes=growth.leaves,
-        min_samples_leaf=growth.smallest_leaf,
-        l2_regularization=growth.ridge,
-        categorical_features=list(columns) or None,
-        early_stopping=False,
-        max_features=0.5 if growth.scattered else 1.0,
-        random_state=growth.seed,
-    )
-    with threadpool_limits(1 if len(rows) < MIN_THREADED_RECORDS else None, "openmp"):
-        model.fit(kept, target, sample_weight=weight)
-    where, codes = list(range(rows.shape[1])), dict[int, list[int]]()
-    if columns:  # scikit-learn puts categorical columns first, and renumbers the codes that it has seen
-        where = [*columns, *(j for j in where if j not in set(columns))]
-        seen = model._preprocessor.named_transformers_["encoder"].categories_
-        known = [[int(code) for code in column if not np.isnan(code)] for column in seen]
-        codes = dict(zip(columns, known, strict=True))
-    base = float(np.ravel(model._baseline_prediction)[0])
-    trees = []
-    for k, (predictor,) in enumerate(model._predictors):
-        bits = predictor.raw_left_cat_bitsets
-        nodes = [_node_of(node, where, codes, bits, 0.0 if k else base) for node in predictor.nodes]
-        trees.append(tuple(nodes))
-    return Forest(tuple(trees))
-
-
-def _few_codes(rows: Array, categorical: Sequence[int]) -> tuple[Array, tuple[int, ...]]:
-    """Return the rows with rare categories missing, and which columns still have a category."""
-    kept, columns = rows, []
-    for j in categorical:
-        present, counts = np.unique(rows[~np.isnan(rows[:, j]), j], return_counts=True)
-        if len(present) >= MAX_CODES:
-            kept = kept.copy() if kept is rows else kept
-            rare = present[np.argsort(-counts, kind="stable")[MAX_CODES - 1 :]]
-            kept[np.isin(rows[:, j], rare), j] = np.nan
-        if len(present):
-            columns.append(j)
-    return kept, tuple(columns)
-
-
-def _node_of(node: Any, where: list[int], codes: dict[int, list[int]], bits: Any, base: float) -> Node:
-    """Read one node; a category that the fit has not seen goes where missing goes."""
-    if node["is_leaf"]:
-        return Node.leaf(float(node["value"]) + base)
-    feature, missing_left = where[int(node["feature_idx"])], bool(node["missing_go_to_left"])
-    left_codes = None
-    if node["is_categorical"]:
-        words, known = bits[node["bitset_idx"]], codes[feature]
-        left = {code for k, code in enumerate(known) if (int(words[k // 32]) >> (k % 32)) & 1}
-        if missing_left:
-            left |= set(range(max(known) + 1)) - set(known)
-        left_codes = tuple(sorted(left))
-    sides = int(node["left"]), int(node["right"])
-    return Node(feature, *sides, missing_left, float(node["num_threshold"]), left_codes, 0.0)

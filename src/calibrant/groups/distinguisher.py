@@ -318,7 +318,7 @@ def distinguish(
     model
         Anything with fit(X, target) and predict(X), such as a scikit-learn regressor; X has one column per
         covariate and the prediction as its last, categories as codes and NaN where something is missing.
-        Boosted trees when absent (LightGBM if installed, else scikit-learn).
+        Boosted trees of LightGBM when absent.
     draws, confidence, seed
         Simulated data sets for each p-value, level of the interval, and the seed that repeats everything.
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.columns import Features
 from calibrant.errors import InvalidInputError, reject_name
-from calibrant.fits.forest import Forest, TreeParams, grower
+from calibrant.fits.forest import Forest, TreeParams
 from calibrant.fits.hierarchical import Block
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
 from calibrant.fits.levels import logit
@@ -251,7 +251,7 @@ def boost(
         "gain_error": grown.error,
         "trees": len(grown.forest),
         "trees_tried": grown.trees,
-        "grown_by": grower(),
+        "grown_by": "lightgbm",
         "start": dict(start.details),
     }
     note = () if len(grown.forest) else (NOTHING_GAINED,)
