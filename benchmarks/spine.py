@@ -56,9 +56,9 @@ def _binned(report: Report) -> None:
     else:
         report.skipped(what, "netcal is not installed")
     if peer("mapie"):
-        from mapie.metrics.calibration import level_set_error
+        from mapie.metrics.calibration import expected_calibration_error
 
-        theirs = seconds(lambda: level_set_error(y.astype(int), v, num_bins=15), 3)
+        theirs = seconds(lambda: expected_calibration_error(y.astype(int), v, num_bins=15), 3)
         report.ratio(what, ours, version("mapie"), theirs, 1)
     else:
         report.skipped(what, "MAPIE is not installed")
