@@ -1,4 +1,4 @@
-"""Measure time and memory of reading long logs: python benchmarks/read_logs.py [SAMPLES]."""
+"""Time and peak memory of reading a million samples of each kind of log, as rows of CSV and as a frame."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from benchmarks.harness import Report
+
+SAMPLES = 1_000_000
+MAX_STREAMED = 400  # MB
+MAX_FRAME = 2_000  # MB
 WORK = """
-import sys, time, resource
+import json, sys, time
 from pathlib import Path
+from benchmarks.harness import peak_memory
 from calibrant.logs.rows import LogRows, Options
 start = time.perf_counter()
 rows = LogRows(sys.argv[1], None, Options())
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 if sys.argv[2] == "csv":
     rows.write_csv(Path(sys.argv[1]).with_suffix(".csv"))
 else:
     rows.columns()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-used = time.perf_counter() - start
-print(f"{used:.1f} s, peak {peak / 1024:.0f} MB, {(peak - before) / 1024:.0f} MB of it for the log")
+print(json.dumps([time.perf_counter() - start, peak_memory()]))
 """
 
 
@@ -73,25 +76,30 @@ def write_archive(path: Path, count: int) -> None:
             archive.writestr(f"samples/q{k}_epoch_1.json", json.dumps(sample))
 
 
-def main(count: int) -> None:
-    """Print one line per form and way of reading."""
+def main(count: int = SAMPLES) -> None:
+    """Run and save."""
+    report = Report("read_logs")
+    report.figure("samples", count, "samples")
     with tempfile.TemporaryDirectory() as folder:
         forms = (
-            ("samples_long_2026.jsonl", write_lines),
-            ("long.json", write_object),
-            ("long.eval", write_archive),
+            ("lm-eval .jsonl", "samples_long_2026.jsonl", write_lines),
+            ("Inspect .json", "long.json", write_object),
+            ("Inspect .eval", "long.eval", write_archive),
         )
-        for name, write in forms:
+        for form, name, write in forms:
             path = Path(folder) / name
             write(path, count)
-            for way in ("csv", "frame"):
-                said = subprocess.run(
-                    [sys.executable, "-c", WORK, str(path), way], check=True, capture_output=True, text=True
-                ).stdout
-                size = f"{count:,} samples, {path.stat().st_size / 1e9:.2f} GB"
-                print(f"{size} of {path.suffix}, to {way}: {said}", end="")
+            report.figure(f"{form}: size", path.stat().st_size / 1e9, "GB")
+            for target, limit in (("csv", MAX_STREAMED), ("frame", MAX_FRAME)):
+                command = [sys.executable, "-c", WORK, str(path), target]
+                result = subprocess.run(command, check=True, capture_output=True, text=True)
+                taken, peak = json.loads(result.stdout)
+                report.figure(f"{form} to {target}: time", taken)
+                report.figure(f"{form} to {target}: peak memory", peak, "MB", limit)
+                path.with_suffix(".csv").unlink(missing_ok=True)
             path.unlink()
+    report.save()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(*map(int, sys.argv[1:]))

@@ -43,13 +43,17 @@ class InspectLog(LogFile):
         self._kind: str | None = self.options.confidence
         header: Any = {}
         if self._archive is not None:
-            chunked = next((name for name in self._archive.names if CHUNKED.fullmatch(name)), None)
-            if chunked is not None:
-                hint = "inspect log convert FILE --to json --output-dir DIR"
-                raise self.refused(f"member {chunked!r}", "samples", "must not be in chunks", hint=hint)
-            name = HEADER if HEADER in self._archive.names else START
-            header = self._archive.load(name)
-            self.notes["unfinished"] += int(name == START)
+            found = {}
+            for member in self._archive.members():
+                if CHUNKED.fullmatch(member.name):
+                    hint = "inspect log convert FILE --to json --output-dir DIR"
+                    raise self.refused(
+                        f"member {member.name!r}", "samples", "must not be in chunks", hint=hint
+                    )
+                if member.name in (START, HEADER):
+                    found[member.name] = member
+            header = self._archive.load(found.get(HEADER) or found[START])
+            self.notes["unfinished"] += int(HEADER not in found)
         else:
             for key, value, _ in object_items(self.path, "samples"):
                 if key in ("status", "eval"):
@@ -74,8 +78,8 @@ class InspectLog(LogFile):
 
     def _objects(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         if self._archive is not None:
-            members = (name for name in self._archive.names if MEMBER.fullmatch(name))
-            found = ((self._archive.load(name), f"member {name!r}") for name in members)
+            members = (one for one in self._archive.members() if MEMBER.fullmatch(one.name))
+            found = ((self._archive.load(one), f"member {one.name!r}") for one in members)
         else:
             items = object_items(self.path, "samples")
             found = ((value, f"line {line}") for key, value, line in items if key == "samples")

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -329,10 +330,11 @@ def tool_of(path: Path) -> str:
     """Return the tool that wrote a log, by its structure; refuse what is neither."""
     rule = "must be a log of lm-eval (samples_*.jsonl) or Inspect (.eval, .json)"
     if is_zip(path):
-        names = Archive(path).names
-        if START in names:
+        names = (member.name for member in Archive(path).members())
+        first = list(islice(names, 4))
+        if START in first or START in names:
             return "inspect"
-        raise unreadable_log(path, "", rule, f"got a zip archive with {', '.join(names[:4]) or 'nothing'}")
+        raise unreadable_log(path, "", rule, f"got a zip archive with {', '.join(first) or 'nothing'}")
     with path.open("rb") as file:
         start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start not in (b"{", b"["):
