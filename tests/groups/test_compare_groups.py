@@ -208,3 +208,65 @@ def test_events_of_little_weight_have_the_odds_that_fit():
 def test_whether_groups_are_ordered_is_true_or_false():
     with pytest.raises(cb.CalibrantError, match="ordered must be True or False"):
         cb.compare_groups([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], ["a", "b", "a", "b"], ordered="no")
+
+
+def leagues(n=900, seed=3):
+    """Three leagues of three seasons; in "b" outcomes become rarer from season to season."""
+    rng = np.random.default_rng(seed)
+    league, season = rng.choice(["a", "b", "c"], n), rng.integers(2020, 2023, n)
+    p = np.round(rng.uniform(0.2, 0.8, n), 2)
+    y = (rng.random(n) < p - 0.15 * (season - 2020) * (league == "b")).astype(int)
+    return y, p, league, season
+
+
+def test_within_compares_the_rows_of_each_value_alone_and_adjusts_for_all():
+    y, p, league, season = leagues()
+    found = cb.compare_groups(y, p, {"season": season}, within={"league": league}, seed=2)
+    alone = {}
+    for part in found.within:
+        rows = league == part.name
+        alone[part.name] = cb.compare_groups(
+            y[rows], p[rows], {"season": season[rows]}, seed=2, draws=part.compared.draws
+        )
+        assert part.compared.groups == alone[part.name].groups
+        assert part.compared.pvalue == pytest.approx(alone[part.name].pvalue, abs=0.02)
+    assert list(alone) == ["a", "b", "c"]
+    pvalues = {part.name: part.compared.trend.pvalue for part in found.within}
+    ranked, running = sorted(pvalues, key=pvalues.get), 0.0
+    for tests, name in zip((3, 2, 1), ranked, strict=True):  # Holm, by hand
+        running = max(running, min(1.0, tests * pvalues[name]))
+        assert next(part for part in found.within if part.name == name).trend_adjusted == running
+    assert "there is a trend along season beyond chance in 1 of 3: b (p" in str(found)
+    assert found.pvalue == cb.compare_groups(y, p, {"season": season}, seed=2).pvalue  # all rows, as before
+    lines = found.within_sheet().lines
+    assert [line[0].text for line in lines] == ["a", "b", "c"]
+    assert [int(line[1].text) for line in lines] == [int((league == name).sum()) for name in "abc"]
+
+
+def test_within_says_what_it_cannot_compare():
+    y, p, league, season = leagues()
+    season[league == "c"] = 2021
+    found = cb.compare_groups(y, p, {"season": season}, within={"league": league}, draws=99)
+    assert [part.name for part in found.within] == ["a", "b"]
+    assert found.left_out == {"c": "one group"}
+    assert "Not compared: c (one group)." in str(found)
+    with pytest.raises(cb.InvalidInputError, match="within 'league' must have 2 to 200 different values"):
+        cb.compare_groups(y, p, season, within={"league": ["a"] * len(y)})
+
+
+def test_within_draws_enough_for_many_values():
+    """With 60 values of 999 draws each no adjusted p-value could be below 0.06."""
+    rng = np.random.default_rng(0)
+    n = 6000
+    league, season = rng.integers(0, 60, n), rng.integers(0, 3, n)
+    p = np.full(n, 0.5)
+    y = (rng.random(n) < np.where(league == 7, 0.9 - 0.4 * season, 0.5)).astype(int)
+    found = cb.compare_groups(y, p, {"season": season}, within={"league": league})
+    assert [part.name for part in found.within if part.adjusted <= 0.05] == ["7"]
+
+
+def test_comparisons_within_survive_json():
+    y, p, league, season = leagues(300)
+    found = cb.compare_groups(y, p, {"season": season}, within={"league": league}, draws=99)
+    again = type(found).from_dict(found.to_dict())
+    assert again.to_dict() == found.to_dict()

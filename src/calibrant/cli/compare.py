@@ -18,7 +18,7 @@ from calibrant.cli.reading import chosen_log, outcome_table, takes_censored
 from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.groups.compare_groups import SEVERAL, compare_groups
+from calibrant.groups.compare_groups import compare_groups
 from calibrant.groups.compare_groups_result import INTERVALS_ALONE
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
@@ -35,7 +35,7 @@ DRAWN = (2, 3)  # models in one chart of reliability
 @click.command(
     epilog=opt.examples(
         "calibrant compare loans.csv -y default -p p -p p_old --measure brier",
-        "calibrant compare loans.csv -y default -p p --groups month --ordered",
+        "calibrant compare loans.csv -y default -p p --groups month --within region",
     )
 )
 @opt.takes_clusters
@@ -50,6 +50,7 @@ DRAWN = (2, 3)  # models in one chart of reliability
 @opt.missing
 @click.option("--measure", "-m", type=opt.MEASURE, default="atb", help="Measure; truthful ones rank fairly.")
 @opt.column_option("--groups", help="With one column of predictions: compare these groups (sites, seasons).")
+@opt.column_option("--within", help="Compare the groups among the rows of each value (each league) as well.")
 @opt.flag("--ordered", help="The groups have an order, so test a trend; numbers and dates have one anyway.")
 @click.option(
     "--net-benefit", "thresholds", type=opt.THRESHOLDS, metavar="T,T",
@@ -62,8 +63,8 @@ DRAWN = (2, 3)  # models in one chart of reliability
 @opt.as_json
 def compare(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
-    measure: str, groups: str | None, ordered: bool, thresholds: list[float] | None, charts: SavedCharts,
-    draws: int, confidence: float, seed: int | None, json_: bool,
+    measure: str, groups: str | None, within: str | None, ordered: bool, thresholds: list[float] | None,
+    charts: SavedCharts, draws: int, confidence: float, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Compare two or more columns of predictions in FILE row by row, or one between --groups."""
     log = chosen_log()
@@ -73,12 +74,11 @@ def compare(
     how: dict[str, Any] = {"missing": missing, "confidence": confidence, "seed": seed}
     rows.refuse_many(file, max(2, len(predictions)))  # two models take about 320 bytes per row
     if groups is not None:
-        for name, given in (("--net-benefit", thresholds), ("--chart", charts)):
-            if given:
-                raise InvalidInputError(name, "does not apply to --groups", hint="leave it out")
-        _compare_groups(file, outcome, predictions, weight, groups, ordered, json_, draws=draws, **how)
+        opt.refuse_typed("does not apply to --groups", "thresholds")
+        how |= {"ordered": ordered or None, "draws": draws}
+        _compare_groups(file, outcome, predictions, weight, groups, within, charts, json_, **how)
         return
-    opt.refuse_typed("needs --groups", "ordered")
+    opt.refuse_typed("needs --groups", "ordered", "within")
     if len(predictions) not in DRAWN and "reliability" in charts.names:
         rule, got = "draws two or three columns of predictions", f"got {len(predictions)}"
         hint = "compare all without it, then draw those that matter"
@@ -121,7 +121,7 @@ def _compare_logs(
     from calibrant.logs.evaluation import compare_logs
 
     rule = "does not apply to logs, which are compared by four scores"
-    opt.refuse_typed(rule, "measure", "outcome", "predictions", "weight", "groups", "ordered")
+    opt.refuse_typed(rule, "measure", "outcome", "predictions", "weight", "groups", "within", "ordered")
     opt.refuse_typed(rule, "thresholds", "charts")
     if opt.chosen_clusters() is not None:
         hint = "--log-option cluster=FIELD names a field of the questions"
@@ -169,10 +169,12 @@ def _charts(y: Any, models: dict[str, Any], how: dict[str, Any]) -> dict[str, An
 
 def _compare_groups(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, groups: str,
-    ordered: bool, json_: bool, *, missing: Missing, **how: Any,
+    within: str | None, charts: SavedCharts, json_: bool, *, missing: Missing, ordered: bool | None,
+    **how: Any,
 ) -> None:  # fmt: skip
     if "," in groups:
-        raise InvalidInputError("--groups", "takes one column here", f"got {groups!r}", SEVERAL)
+        hint = "--within takes the second column, and calibrant audit several columns"
+        raise InvalidInputError("--groups", "takes one column here", f"got {groups!r}", hint)
     if len(predictions) > 1:
         rule, got = "compares one column of predictions", f"got {pluralize(len(predictions), 'column')}"
         raise InvalidInputError("--groups", rule, got, "compare the models one by one")
@@ -180,15 +182,21 @@ def _compare_groups(
     column = opt.chosen_clusters()
     y, p, masses, labels = rows.read_checked(
         file, outcome=outcome, prediction=predictions[0], weight=weight, missing=missing,
-        labels=[groups, *([column] if column else [])],
+        labels=[name for name in (groups, within, column) if name],
     )  # fmt: skip
     if ordered:
         rows.refuse_dates_as_text(labels[groups], groups)
     result = compare_groups(
-        y, p, {groups: labels[groups]}, sample_weight=masses, ordered=ordered or None, missing=missing,
+        y, p, {groups: labels[groups]}, sample_weight=masses, ordered=ordered, missing=missing,
+        within={within: labels[within]} if within else None,
         clusters={column: labels[column]} if column else None, **how,
     )  # fmt: skip
-    show_result(result, json_, result.group_sheet())
+    if charts:
+        from calibrant.report.charts import groups_in_order, groups_within
+
+        draw = groups_within if within else groups_in_order
+        charts.write({"groups-in-order": lambda: draw(result)})
+    show_result(result, json_, *([result.within_sheet()] if within else ()), result.group_sheet())
     if json_:
         return
     out.print_sentences(f"{INTERVALS_ALONE}\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.clusters import Clusters, clusters_of
 from calibrant.columns import Column, code_columns
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import InvalidInputError, TooFewClustersError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
 from calibrant.groups.compare_groups_result import (
@@ -20,6 +20,7 @@ from calibrant.groups.compare_groups_result import (
     GroupDifference,
     GroupLevel,
     Trend,
+    WithinGroup,
 )
 from calibrant.groups.gap_interval import Codes, row_interval
 from calibrant.groups.rules import label_in_words
@@ -27,7 +28,7 @@ from calibrant.groups.stratified import StratifiedScores, compare_pair, differen
 from calibrant.inference.intervals import check_confidence
 from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inference.odds_shift import common_shift, odds_of
-from calibrant.inference.pvalues import holm
+from calibrant.inference.pvalues import MORE_DRAWS, holm
 from calibrant.inputs import flag
 from calibrant.metrics.scores import decompose
 from calibrant.parallel import checked_draws, recorded_seed
@@ -40,10 +41,8 @@ MAX_GROUPS = 200
 MAX_PAIRED = 30  # groups up to which every pair is compared
 MAX_PERMUTED = 500_000  # records: seconds, not minutes
 MAX_WEIGHTED = 20_000  # the same where every draw has a covariance of its own
-SEVERAL = (
-    "audit takes several columns and their combinations; for a trend within each group, compare the rows of "
-    "one group at a time, or make one column of both"
-)
+MAX_MORE_DRAWS = 9999  # so that p-values adjusted for many values of `within` can still be small
+SEVERAL = "`within` takes the second column, and audit takes several columns and their combinations"
 
 
 def compare_groups(
@@ -51,6 +50,7 @@ def compare_groups(
     y_prob: Any = None,
     groups: Any = None,
     *,
+    within: Any = None,
     sample_weight: Any = None,
     ordered: bool | None = None,
     method: Method = "auto",
@@ -79,6 +79,9 @@ def compare_groups(
     groups
         One label per row, or one column (a named series, a mapping with one name, the name of a column).
         Missing labels form a group of their own, which takes no part in a trend.
+    within
+        A second column: the groups are also compared among the rows of each of its values (the seasons of
+        every league), with p-values that allow for all of them.
     ordered
         Whether the groups have an order, so that a trend is tested. By default numbers, dates and ordered
         categories do; True orders text by name ("2014-15", "2015-16", ...).
@@ -116,6 +119,7 @@ def compare_groups(
         prediction=prediction,
         weight=weight,
         groups=groups,
+        within=within,
         clusters=clusters,
     )
     check_confidence(confidence)
@@ -124,11 +128,42 @@ def compare_groups(
         raise reject_name("method", method, list(METHODS))
     checked = check_records(given.y_true, given.y_prob, given.sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
-    column = _column(given.extra["groups"], checked)
+    column = _column("groups", given.extra["groups"], checked)
     in_order = not column.nominal if ordered is None else flag("ordered", ordered)
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     joint = clusters_of(given.extra["clusters"], checked.length, rows)
-    return compare_column(column, checked, in_order, confidence, count, used, method=method, clusters=joint)
+
+    def compared(some: Column, among: ValidRows, joint: Clusters | None, draws: int) -> GroupComparison:
+        return compare_column(some, among, in_order, confidence, draws, used, method=method, clusters=joint)
+
+    whole = compared(column, checked, joint, count)
+    if within is None:
+        return whole
+    outer = _column("within", given.extra["within"], checked)
+    draws = max(count, min(200 * len(outer.labels), MAX_MORE_DRAWS))
+    parts: dict[str, GroupComparison] = {}
+    left_out: dict[str, str] = {}
+
+    def compare_within(code: int, draws: int) -> None:
+        name, inside = _written(outer.labels[code]), np.flatnonzero(outer.codes == code)
+        some = column.drop_unused_labels(inside).take(inside)
+        if len(some.labels) < 2:
+            left_out[name] = "one group"
+            return
+        try:
+            some_clusters = None if joint is None else joint.take(inside)
+            parts[name] = compared(some, _rows_of(checked, inside), some_clusters, draws)
+        except TooFewClustersError as reason:
+            left_out[name] = str(reason)
+
+    for code in range(len(outer.labels)):
+        compare_within(code, draws)
+    close = {part.name for part in WithinGroup.adjusted_for_all(parts) if part.undecided}
+    for code, label in enumerate(outer.labels):
+        if _written(label) in close:
+            compare_within(code, MORE_DRAWS * draws)
+    found = WithinGroup.adjusted_for_all(parts)
+    return replace(whole, within_column=outer.name, within=found, left_out=left_out)
 
 
 def compare_column(
@@ -185,24 +220,30 @@ def _summary(clusters: Clusters, checked: ValidRows) -> ClusterSummary:
     return found
 
 
-def _column(groups: Any, checked: ValidRows) -> Column:
+def _rows_of(checked: ValidRows, which: npt.NDArray[np.intp]) -> ValidRows:
+    weight = None if checked.weight is None else checked.weight[which]
+    outcome, prediction = checked.outcome[which], checked.prediction[which]
+    return replace(checked, outcome=outcome, prediction=prediction, weight=weight, dropped=0)
+
+
+def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
     """Code the one column of groups, for the rows that are kept."""
     if groups is None:
-        raise InvalidInputError("groups", "must be given", "got None", "one label per row")
+        raise InvalidInputError(argument, "must be given", "got None", "one label per row")
     one_by_one = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
     if one_by_one or getattr(groups, "name", "") is None:  # a series without a name
         groups = {UNNAMED: groups}
-    columns = code_columns(groups, checked.length, "groups", labels=checked.labels)
+    columns = code_columns(groups, checked.length, argument, labels=checked.labels)
     if len(columns) != 1:
         names = ", ".join(column.name for column in columns)
-        raise InvalidInputError("groups", "must be one column", f"got {names}", SEVERAL)
+        raise InvalidInputError(argument, "must be one column", f"got {names}", SEVERAL)
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     column = columns[0].drop_unused_labels(rows).take(rows)
     if not 2 <= len(column.labels) <= MAX_GROUPS:
         rule, got = f"must have 2 to {MAX_GROUPS} different values", f"got {len(column.labels):,}"
         many = len(column.labels) > MAX_GROUPS
         hint = "cut numbers into ranges" if many else "one group has no other to differ from"
-        raise InvalidInputError(f"groups {column.name!r}", rule, got, hint)
+        raise InvalidInputError(f"{argument} {column.name!r}", rule, got, hint)
     return column
 
 
@@ -247,12 +288,15 @@ class _Rows:
         return StratifiedScores.of(p, y, group[inside], len(codes), weight, cluster)
 
     def name(self, code: int) -> str:
-        """Write a label; 2018.0 is 2018, which a missing value turned into a float."""
-        label = self.labels[code]
-        if label is None:
-            return "missing"
-        whole = isinstance(label, float | np.floating) and float(label).is_integer()
-        return str(int(label)) if whole else label_in_words(label)
+        return _written(self.labels[code])
+
+
+def _written(label: Any) -> str:
+    """Write a label; 2018.0 is 2018, which a missing value turned into a float."""
+    if label is None:
+        return "missing"
+    whole = isinstance(label, float | np.floating) and float(label).is_integer()
+    return str(int(label)) if whole else label_in_words(label)
 
 
 def _level(rows: _Rows, code: int, confidence: float) -> GroupLevel:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from calibrant.formatting import (
     dropped_note,
     format_points,
+    format_pvalue,
     format_value,
     percent,
     pluralize,
@@ -17,8 +19,8 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
-from calibrant.inference.pvalues import could_flip
-from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.inference.pvalues import could_flip, holm
+from calibrant.results import Result, Table, TableCell, html_paragraphs, number_cell, text_cell
 
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
 INTERVALS_ALONE = (
@@ -98,7 +100,8 @@ class GroupComparison(Result):
     "approximate", and `reason` says why it is approximate. `certain` counts predictions of exactly 0 or 1;
     `wrong` of them did not come true. Unless `comparable`, the groups share no predictions with different
     outcomes, and nothing can be tested. `clusters` says how much clustered rows tell; `method` is then
-    "signs".
+    "signs". `within` compares the groups again among the rows of each value of `within_column`, without the
+    values in `left_out`, which says why.
     """
 
     column: str
@@ -118,6 +121,9 @@ class GroupComparison(Result):
     reason: str = ""
     comparable: bool = True
     clusters: str = ""
+    within_column: str = ""
+    within: tuple[WithinGroup, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -127,10 +133,11 @@ class GroupComparison(Result):
     @property
     def undecided(self) -> bool:
         """Whether other draws could change the verdict."""
-        return self._simulated and could_flip(self.pvalue, self.draws, 1 - self.confidence)
+        return self.simulated and could_flip(self.pvalue, self.draws, 1 - self.confidence)
 
     @property
-    def _simulated(self) -> bool:
+    def simulated(self) -> bool:
+        """Whether p-values are shares of draws."""
         return self.method != "approximate" and len(self.groups) > 2
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,7 +160,37 @@ class GroupComparison(Result):
             high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
             p = f"Holm-adjusted {pvalue_phrase(pair.adjusted)}"
             pairs.append(f"At equal predictions, the outcome is more likely in {high} than in {low} ({p}).")
-        return " ".join([self.sentence(), *pairs, *self._drift(), self._how()])
+        mixed = f"All values of {self.within_column} together:" if self.within_column else ""
+        said = [mixed, self.sentence(), *pairs, *self._drift(), self._how()]
+        return " ".join([*self._within_each(), *filter(None, said)])
+
+    def _within_each(self) -> list[str]:
+        """Say in which values of the second column the groups differ, and in which there is a trend."""
+        if not self.within_column:
+            return []
+        level = 1 - self.confidence + 1e-12
+        found = {
+            f"the groups of {self.column} differ": {part.name: part.adjusted for part in self.within},
+            f"there is a trend along {self.column}": {
+                part.name: part.trend_adjusted for part in self.within if part.trend_adjusted is not None
+            },
+        }
+        said = []
+        for what, adjusted in found.items():
+            ranked = sorted(adjusted.items(), key=lambda one: one[1])
+            sure = [f"{name} ({pvalue_phrase(p)})" for name, p in ranked if p <= level]
+            where = f"in {len(sure):,} of {len(ranked):,}: {', '.join(sure)}"
+            where = where if sure else f"in none of {len(ranked):,}"
+            said += [f"Within {self.within_column}, {what} beyond chance {where}."] if ranked else []
+        if said:
+            said.append(f"These p-values are adjusted for all values of {self.within_column} (Holm).")
+        undecided = [part.name for part in self.within if part.undecided]
+        if undecided:
+            said.append(f"Undecided, since other draws could change it: {', '.join(undecided)}.")
+        if self.left_out:
+            why = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in self.left_out.items())
+            said.append(f"Not compared: {why}.")
+        return said
 
     def sentence(self) -> str:
         """Say whether the groups differ by more than chance, and which are farthest apart."""
@@ -193,7 +230,7 @@ class GroupComparison(Result):
         return self.trend is not None and self.trend.pvalue <= 1 - self.confidence + 1e-12
 
     def _written(self, pvalue: float) -> str:
-        return pvalue_phrase(pvalue, self.draws if self._simulated else 0)
+        return pvalue_phrase(pvalue, self.draws if self.simulated else 0)
 
     def _drift(self) -> list[str]:
         trend = self.trend
@@ -223,7 +260,7 @@ class GroupComparison(Result):
             how = f", approximate p-values ({self.reason})"
         else:
             drawn = pluralize(self.draws, "permutation" if self.method == "permutation" else "draw")
-            how = ", approximate" + (f", {drawn}, seed {self.seed}" if self._simulated else "")
+            how = ", approximate" + (f", {drawn}, seed {self.seed}" if self.simulated else "")
         said = [f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}{how}."]
         if self.certain:
             wrong = pluralize(self.wrong, "of them was", "of them were") if self.wrong else "none of them was"
@@ -254,6 +291,14 @@ class GroupComparison(Result):
             for group in self.groups
         )
         return Table(columns, lines)
+
+    def within_sheet(self) -> Table:
+        """Return the table of the values of the second column, each with its groups compared."""
+        columns = (
+            self.within_column, "records", "groups", "lowest", "highest", "p", "adjusted", "trend",
+            "trend p", "adjusted",
+        )  # fmt: skip
+        return Table(columns, tuple(part.cells() for part in self.within))
 
     def _pairs_shown(self) -> int:
         """Return how many pairs the table shows: all of few, else those beyond chance, or the clearest."""
@@ -289,8 +334,66 @@ class GroupComparison(Result):
         return Table(columns, lines)
 
     def _repr_html_(self) -> str:
-        sheets = self.group_sheet().as_html() + self.pair_sheet().as_html()
+        sheets = self.within_sheet().as_html() if self.within else ""
+        sheets += self.group_sheet().as_html() + self.pair_sheet().as_html()
         return html_paragraphs(str(self)) + sheets + html_paragraphs(self.pairs_left_out())
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WithinGroup(Result):
+    """The groups compared among the rows of one value of another column: the seasons of one league.
+
+    `adjusted` and `trend_adjusted` (None without a trend) allow for all values of that column (Holm), and
+    `undecided` says that other draws could put one of them on the other side of 1 - confidence.
+    """
+
+    name: str
+    compared: GroupComparison
+    adjusted: float
+    trend_adjusted: float | None
+    undecided: bool
+
+    @classmethod
+    def adjusted_for_all(cls, parts: Mapping[str, GroupComparison]) -> tuple[WithinGroup, ...]:
+        """Adjust the p-values of comparisons by name, those of differences and those of trends."""
+        differ = [compared.pvalue for compared in parts.values()]
+        drift = [compared.trend.pvalue for compared in parts.values() if compared.trend is not None]
+        trends = iter(zip(holm(drift), _steps(drift), strict=True))
+        made = []
+        for (name, one), adjusted, tests in zip(parts.items(), holm(differ), _steps(differ), strict=True):
+            level, draws = 1 - one.confidence, one.draws if one.simulated else 0
+            close, trend = could_flip(one.pvalue, draws, level / tests), None
+            if one.trend is not None:
+                trend, tests = next(trends)
+                close = close or could_flip(one.trend.pvalue, draws, level / tests)
+            made.append(cls(name, one, adjusted, trend, close))
+        return tuple(made)
+
+    def cells(self) -> tuple[TableCell, ...]:
+        """Return the line of a table."""
+        one, trend = self.compared, self.compared.trend
+        ends = min(one.groups, key=lambda g: g.gap), max(one.groups, key=lambda g: g.gap)
+        shown = (f"{format_points(g.gap, g.upper - g.lower)} in {g.name}" for g in ends)
+        pvalues = (one.pvalue, self.adjusted, None if trend is None else trend.pvalue, self.trend_adjusted)
+        cells = [number_cell(p, format_pvalue(p)) for p in pvalues]
+        odds = (
+            number_cell(None, "") if trend is None else number_cell(trend.odds_ratio, _odds(trend.odds_ratio))
+        )
+        return (
+            text_cell(self.name),
+            number_cell(one.n, f"{one.n:,}"),
+            number_cell(len(one.groups), f"{len(one.groups)}"),
+            *map(text_cell, shown),
+            *cells[:2],
+            odds,
+            *cells[2:],
+        )
+
+
+def _steps(pvalues: Sequence[float]) -> list[int]:
+    """Return by how many tests Holm multiplies each p-value."""
+    ranks = np.argsort(np.argsort(pvalues, kind="stable"), kind="stable")
+    return [len(pvalues) - int(rank) for rank in ranks]
 
 
 def _span(low: float, high: float) -> str:

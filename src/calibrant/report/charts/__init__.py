@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from calibrant.report.charts.decisions import decision_curves, murphy_difference, threshold_loss
 from calibrant.report.charts.evidence import cumulative_differences, null_histogram, smooth_witness
-from calibrant.report.charts.groups import carriers, forest, giveaways, group_curves, groups_in_order
+from calibrant.report.charts.groups import (
+    carriers,
+    forest,
+    giveaways,
+    group_curves,
+    groups_in_order,
+    groups_within,
+)
 from calibrant.report.charts.online import (
     certificate_over_time,
     evidence_over_time,
@@ -26,6 +33,7 @@ __all__ = [
     "giveaways",
     "group_curves",
     "groups_in_order",
+    "groups_within",
     "murphy_difference",
     "null_histogram",
     "recalibration_map",

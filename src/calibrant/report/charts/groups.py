@@ -160,6 +160,50 @@ def groups_in_order(compared: GroupComparison) -> Spec:
     return canvas.finished(layers, TITLE, caption, height=300)
 
 
+WITHIN_CAPTION = (
+    "Observed minus predicted, in points, for each value of “{column}” in order from left to right, within "
+    "each value of “{within}”, with {confidence:.0%} intervals of each on its own. Trends are judged with "
+    "p-values that allow for all of them."
+)
+TREND = "trend beyond chance", "no trend beyond chance"
+MAX_WITHIN_SHOWN = 12  # values side by side
+
+
+@drawing
+def groups_within(compared: GroupComparison) -> Spec:
+    """Draw the groups in their order, side by side for each value of a second column."""
+    canvas = Canvas()
+    clearest = sorted(compared.within, key=lambda part: (part.trend_adjusted or 1.0, part.adjusted))
+    shown = [part for part in compared.within if part in clearest[:MAX_WITHIN_SHOWN]]
+    level = 1 - compared.confidence + 1e-12
+    found = [(part, group) for part in shown for group in part.compared.groups]
+    data = columns((group for _, group in found), group="name", difference="gap", low="lower", high="upper")
+    points = {name: [100 * share for share in data[name]] for name in ("difference", "low", "high")}
+    verdicts = [TREND[part.trend_adjusted is None or part.trend_adjusted > level] for part, _ in found]
+    tips = ["within:N", "group:N", *(field(f"{name}:Q", format="+.2f") for name in points)]
+    shades = {"domain": list(TREND), "range": [LIGHT["second"], LIGHT["model"]]}
+    base = canvas.on(
+        {**data, **points, "within": [part.name for part, _ in found], "trend": verdicts}
+    ).encode(
+        x=field("within:N", scale={"domain": [part.name for part in shown]}, title=compared.within_column),
+        xOffset=field("group:N", scale={"domain": [group.name for group in compared.groups]}),
+        color=field("trend:N", scale=shades),
+        description="group:N",
+        tooltip=tips,
+    )  # fmt: skip
+    layers = [
+        zero_line(canvas),
+        base.mark("rule", strokeWidth=2).encode(y=field("low:Q", title="observed − predicted"), y2="high"),
+        base.mark("point", filled=True, opacity=1, size=40).encode(y="difference:Q"),
+    ]
+    caption = WITHIN_CAPTION.format(
+        column=compared.column, within=compared.within_column, confidence=compared.confidence
+    )
+    if len(shown) < len(compared.within):
+        caption += f" The {len(shown)} of {len(compared.within):,} with the smallest p-values."
+    return canvas.finished(layers, TITLE, caption, height=300, wide=True)
+
+
 GIVEAWAYS = "What gave the predictions away"
 GIVEAWAYS_CAPTION = (
     "Observed minus predicted in groups that describe what the auditor learned: predictions are too high "
