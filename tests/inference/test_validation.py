@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -25,7 +26,22 @@ def test_the_table_has_the_values_and_intervals_of_the_single_measures():
         assert row.lower < row.value < row.upper
     assert found.events == pytest.approx(Y.sum())
     assert len(found.to_frame()) == 4
-    assert "c-statistic" in str(found)
+
+
+def test_it_prints_a_sentence_and_below_it_one_line_per_measure():
+    found = cb.validation_table(Y, P)
+    sentence, head, *lines = str(found).splitlines()
+    assert sentence == f"300 records, {Y.sum()} events (95% intervals, approximate)." == found.sentence
+    assert head.split() == ["measure", "ideal", "estimate", "95%", "interval"]
+    assert len(lines) == 4
+    for line, row in zip(lines, found.measures, strict=True):
+        words, *numbers = re.split(r"  +", line)
+        low, high = numbers[-1].split(" to ")
+        assert words == row.words
+        assert float(numbers[-2].replace("+", "")) == pytest.approx(row.value, rel=0.01, abs=0.001)
+        assert (float(low), float(high)) == pytest.approx((row.lower, row.upper), rel=0.02, abs=0.002)
+    assert found._repr_html_().count("<tr>") == 5
+    assert found.to_dict()["sentence"] == sentence
 
 
 def test_predictions_of_exactly_0_and_1_are_left_out_of_slope_and_intercept_and_counted():
@@ -199,7 +215,7 @@ def test_too_few_clusters_leave_the_values():
     found = cb.validation_table([0, 1, 1, 0], [0.2, 0.3, 0.4, 0.5], clusters=[1, 1, 2, 2])
     assert [row.value for row in found.measures[:2]] == [0.5, pytest.approx(2 / 1.4)]
     assert all(row.lower == -math.inf and "clusters" in row.note for row in found.measures)
-    assert str(found).startswith("4 records, 2 events: c-statistic 0.500 (no interval)")
+    assert str(found).splitlines()[2].split() == ["c-statistic", "0.500", "no", "interval"]
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from calibrant.inputs import number, open_share
 from calibrant.metrics.calling import accepts_clusters, shares_parameters
 from calibrant.metrics.cox import MAX_LOGIT
 from calibrant.metrics.lookup import find_measure
-from calibrant.results import Array, Result, Table, number_cell, text_cell
+from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
 
 REPORTED = ("c-statistic", "o/e", "slope", "intercept")
 QUANTILES = 20_000  # of the normal distribution that replaces unknown predictions
@@ -58,18 +58,24 @@ class ValidationTable(Result):
     DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "approximate")
     approximate: ClassVar[tuple[str, ...]] = ("lower", "upper")
 
-    def __str__(self) -> str:
-        shown = [f"{row.words} {format_value(row.value)} ({_limits(row)})" for row in self.measures]
-        notes = dict.fromkeys(f" {row.note}." for row in self.measures if row.note)
-        whole = round(self.events)
-        events = (
-            pluralize(whole, "event")
-            if abs(self.events - whole) < 1e-6
-            else f"{format_value(self.events)} events"
-        )
-        head = f"{pluralize(self.n, 'record')}, {events}"
+    @property
+    def sentence(self) -> str:
+        """What the table is about."""
+        whole = abs(self.events - round(self.events)) < 1e-6
+        shown = pluralize(round(self.events), "event") if whole else f"{format_value(self.events)} events"
         sure = f"{confidence_text(self.confidence)} intervals, approximate"
-        return f"{head}: {', '.join(shown)} ({sure}).{''.join(notes)}"
+        return f"{pluralize(self.n, 'record')}, {shown} ({sure})."
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What some rows leave out, or why they have no interval."""
+        return tuple(dict.fromkeys(f"{row.note}." for row in self.measures if row.note))
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(table.as_text() for table in self.tables()), *self.notes])
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(self.sentence) + self.tables()[0].as_html() + html_paragraphs(*self.notes)
 
     def rows(self) -> tuple[ValidationRow, ...]:
         """Return the measures."""
