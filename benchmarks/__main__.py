@@ -1,4 +1,7 @@
-"""`make bench`: run every benchmark, print its rows and keep them under benchmarks/results."""
+"""`make bench`: run every benchmark, print its rows and keep them under benchmarks/results.
+
+`python -m benchmarks NAME ... -- ROW ...` hands the names of rows to a benchmark that takes them.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,11 @@ ALONE = {"billion", "before"}  # run by name only: one fills a disk, one needs a
 def main() -> None:
     """Run the benchmarks named on the command line, or all of them."""
     found = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in HELPERS | ALONE]
-    for name in sys.argv[1:] or found:
+    split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    names, rows = sys.argv[1:split], sys.argv[split + 1 :]
+    for name in names or found:
         print(f"\n== {name} ==", flush=True)
-        importlib.import_module(f"benchmarks.{name}").main()
+        importlib.import_module(f"benchmarks.{name}").main(*rows)
 
 
 if __name__ == "__main__":
