@@ -64,9 +64,10 @@ def main(*names: str) -> None:
                 raise SystemExit(f"{name!r} must be one of {', '.join(runs)}")
         for what in [what for found in known.values() for what in found] or runs:
             report = Report("memory")
+            report.figure("rows", ROWS, "rows")
             report.figure(what, runs[what](), "MB", LIMIT)
-            rows[what] = report.rows[0]
-            report.rows = [rows[one] for one in runs if one in rows]
+            rows |= {row["what"]: row for row in report.rows}
+            report.rows = [rows[one] for one in ("rows", *runs) if one in rows]
             report.save()
 
 
