@@ -8,7 +8,7 @@ puts what it learned into words.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from calibrant.columns import Column, Features, code_columns
 from calibrant.errors import InvalidInputError, TooFewRecordsError
-from calibrant.fits.forest import Forest, TreeParams
+from calibrant.fits.forest import TreeParams
 from calibrant.fits.trees import boosted_means
 from calibrant.formatting import (
     at_floor,
@@ -136,9 +136,13 @@ class Distinguisher(Result):
         return "no evidence that the covariates know more than the predictions"
 
 
-Codes = npt.NDArray[np.int64]
+CUTS_AHEAD = 7  # cuts of a column that are tried, next to the best one, for the sake of what follows
 
-CUTS_PER_COLUMN = 7  # cuts of a column that are tried for the sake of what follows
+
+class Split(NamedTuple):
+    gain: float
+    column: int
+    right: npt.NDArray[np.int64]  # codes of the records that go there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +150,7 @@ class Leaf:
     """A group: its members, and for each column that is restricted the codes that belong to it."""
 
     members: Index
-    codes: Mapping[int, Codes] = field(default_factory=dict)
+    codes: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     depth: int = 0
 
     def rule(self, columns: Sequence[Column]) -> Rule:
@@ -158,97 +162,14 @@ class Leaf:
             for j, codes in sorted(self.codes.items())
         )
 
-
-class _Split(NamedTuple):
-    gain: float
-    column: int
-    right: Codes  # codes of the records that go there
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tree:
-    """What the splits look at: the columns that may be used, the target and the weights."""
-
-    columns: Sequence[Column]
-    usable: Sequence[int]
-    target: Array
-    weight: Array
-    smallest: int
-    depth: int
-
-    def best(self, leaf: Leaf) -> _Split | None:
-        """Return the split that helps most, with the best splits of its two sides counted in.
-
-        Without that look ahead an interaction of two columns, whose first split gains nothing, is missed.
-        """
-        left_over = self.depth - leaf.depth
-        if left_over == 0:
-            return None
-        y, w = self.target[leaf.members], self.weight[leaf.members]
-        floor = 1e-9 * float(w @ (y - (w @ y) / w.sum()) ** 2)
-        splits = [split for j in self.usable for split in self._candidates(j, leaf.members)]
-        if left_over > 1:
-            splits = [split._replace(gain=split.gain + self._ahead(split, leaf.members)) for split in splits]
-        best = max(splits, key=lambda split: split.gain, default=None)
-        return best if best is not None and best.gain > floor else None
-
-    def _candidates(self, j: int, members: Index) -> Iterator[_Split]:
-        """Yield the best split of a column, and a few others in case they prepare better ones."""
-        best = self._cut(j, members)
-        if best is None:
-            return
-        yield best
-        codes = self.columns[j].codes[members]
-        if self.columns[j].nominal:
-            count = np.bincount(codes)
-            rights = [codes != c for c in np.argsort(-count, kind="stable")[:CUTS_PER_COLUMN] if count[c]]
-        else:
-            places = np.linspace(0, len(codes) - 1, CUTS_PER_COLUMN + 2).astype(np.int64)[1:-1]
-            rights = [codes >= cut for cut in np.unique(np.sort(codes)[places])]
-        y, w = self.target[members], self.weight[members]
-        for right in rights:
-            if self.smallest <= np.count_nonzero(right) <= len(codes) - self.smallest:
-                parts = [(w[side], y[side]) for side in (~right, right)]
-                gain = float(sum((a @ b) ** 2 / a.sum() for a, b in parts) - (w @ y) ** 2 / w.sum())
-                yield _Split(gain, j, np.unique(codes[right]).astype(np.int64))
-
-    def _ahead(self, split: _Split, members: Index) -> float:
-        """Return what the best further split of both sides gains."""
-        right = np.isin(self.columns[split.column].codes[members], split.right)
-        return sum(
-            max((cut.gain for j in self.usable if (cut := self._cut(j, side)) is not None), default=0.0)
-            for side in (members[~right], members[right])
-        )
-
-    def _cut(self, j: int, members: Index) -> _Split | None:
-        """Return the best cut of one column: categories are in the order of their means, which is optimal."""
-        codes, y, w = self.columns[j].codes[members], self.target[members], self.weight[members]
-        size = np.bincount(codes)
-        present = np.flatnonzero(size)
-        total, moment = np.bincount(codes, w)[present], np.bincount(codes, w * y)[present]
-        if self.columns[j].nominal:
-            order = np.argsort(moment / total, kind="stable")
-            present, total, moment = present[order], total[order], moment[order]
-        count = np.cumsum(size[present])
-        left, sum_left = np.cumsum(total)[:-1], np.cumsum(moment)[:-1]
-        right, sum_right = total.sum() - left, moment.sum() - sum_left
-        allowed = (count[:-1] >= self.smallest) & (count[-1] - count[:-1] >= self.smallest)
-        if not allowed.any():
-            return None
-        whole = moment.sum() ** 2 / total.sum()
-        gain = np.where(allowed, sum_left**2 / left + sum_right**2 / right - whole, -np.inf)
-        at = int(np.argmax(gain))
-        return _Split(float(gain[at]), j, present[at + 1 :])
-
-    def divide(self, leaf: Leaf, split: _Split) -> list[Leaf]:
-        """Return the two sides; the codes of an ordered column meet half-way, at the first on the right."""
-        column = self.columns[split.column]
-        before = leaf.codes.get(split.column, np.arange(len(column.labels)))
+    def divide(self, column: Column, split: Split) -> list[Leaf]:
+        """Return the two sides; the codes of an ordered column meet at the first on the right."""
+        before = self.codes.get(split.column, np.arange(len(column.labels)))
         right = np.isin(before, split.right) if column.nominal else before >= split.right.min()
         sides = []
         for codes in (before[~right], before[right]):
-            members = leaf.members[np.isin(column.codes[leaf.members], codes)]
-            sides.append(Leaf(members, {**leaf.codes, split.column: codes}, leaf.depth + 1))
+            members = self.members[np.isin(column.codes[self.members], codes)]
+            sides.append(Leaf(members, {**self.codes, split.column: codes}, self.depth + 1))
         return sides
 
 
@@ -262,17 +183,60 @@ def shallow_tree(
     leaves: int,
     smallest: int,
 ) -> list[Leaf]:
-    """Split everyone by one usable column at a time, where squared deviations of the target fall most."""
-    tree = _Tree(columns, usable, target, weight, smallest, depth)
+    """Split everyone by one usable column at a time, where squared deviations of the target fall most.
+
+    A split counts with the best splits of its two sides: an interaction of two columns, whose first split
+    gains nothing, would be missed otherwise.
+    """
+
+    def splits(members: Index, more: bool) -> Iterator[Split]:
+        """Yield the best cut of every column, and a few more; categories are in the order of their means."""
+        y, w = target[members], weight[members]
+        for j in usable:
+            codes = columns[j].codes[members]
+            size, total, moment = np.bincount(codes), np.bincount(codes, w), np.bincount(codes, w * y)
+            present = np.flatnonzero(size)
+            if columns[j].nominal:
+                present = present[np.argsort(moment[present] / total[present], kind="stable")]
+            count, left, sums = (np.cumsum(one[present]) for one in (size, total, moment))
+            allowed = np.minimum(count, count[-1] - count)[:-1] >= smallest
+            if not allowed.any():
+                continue
+            right, rest = left[-1] - left[:-1], sums[-1] - sums[:-1]
+            gain = sums[:-1] ** 2 / left[:-1] + rest**2 / right - sums[-1] ** 2 / left[-1]
+            cuts = {int(np.argmax(np.where(allowed, gain, -np.inf)))}
+            if more:
+                even = np.linspace(0, count[-1] - 1, CUTS_AHEAD + 2).astype(np.int64)[1:-1]
+                cuts |= set(np.searchsorted(count, even, side="right").tolist())
+            for cut in sorted(cuts):
+                if cut < len(allowed) and allowed[cut]:
+                    yield Split(float(gain[cut]), j, present[cut + 1 :])
+
+    def best(leaf: Leaf) -> Split | None:
+        members, left_over = leaf.members, depth - leaf.depth
+        if left_over == 0:
+            return None
+        y, w = target[members], weight[members]
+        found, most = None, 1e-9 * float(w @ (y - (w @ y) / w.sum()) ** 2)
+        for split in splits(members, more=left_over > 1):
+            gain = split.gain
+            if left_over > 1:
+                right = np.isin(columns[split.column].codes[members], split.right)
+                for side in (members[~right], members[right]):
+                    gain += max((one.gain for one in splits(side, more=False)), default=0.0)
+            if gain > most:
+                found, most = split._replace(gain=gain), gain
+        return found
+
     grown = [Leaf(np.arange(len(target), dtype=np.int32))]
-    splits = [tree.best(grown[0])]
+    found = [best(grown[0])]
     while len(grown) < leaves:
-        k = int(np.argmax([0.0 if split is None else split.gain for split in splits]))
-        split = splits[k]
+        k = int(np.argmax([0.0 if split is None else split.gain for split in found]))
+        split = found[k]
         if split is None:
             break
-        grown[k : k + 1] = pair = tree.divide(grown[k], split)
-        splits[k : k + 1] = [tree.best(leaf) for leaf in pair]
+        grown[k : k + 1] = sides = grown[k].divide(columns[split.column], split)
+        found[k : k + 1] = [best(leaf) for leaf in sides]
     return grown
 
 
@@ -280,8 +244,6 @@ MIN_RECORDS = 20  # records
 ROUNDING = 1e-10  # a simulated advantage this close below the observed one counts as equal to it
 GROWTH = TreeParams(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0, scattered=True)
 MAX_RULE_COLUMNS = 4  # columns that the rules may speak of
-
-Places = npt.NDArray[np.int64]
 
 
 def distinguish(
@@ -346,130 +308,103 @@ def distinguish(
         got = f"got {len(records):,}"
         raise TooFewRecordsError("a distinguisher", f"needs at least {MIN_RECORDS} rows", got)
     columns = [column.take(records.rows) for column in columns]
-    work = _Work.of(records, columns, model, confidence, draws)
+    features = Features.of(columns)
+    rows = np.column_stack((features.encode(columns).rows, records.prediction))
     half_seed, *seeds = np.random.SeedSequence(seed).spawn(3)
     side = np.random.default_rng(half_seed).permutation(len(records)) % 2 == 0
-    pairs = [(~side, side), (side, ~side)]
-    judged = [
-        work.judge(np.flatnonzero(fit), np.flatnonzero(rest), np.random.default_rng(one))
-        for (fit, rest), one in zip(pairs, seeds, strict=True)
-    ]
-    return _result(work, judged, draws, confidence, seed)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Judged:
-    """One half: what the model of the other half says of its records, and what each column carried."""
-
-    half: HalfResult
-    places: Places
-    opinion: Array
-    variance: float
-    drops: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Work:
-    records: Records
-    columns: list[Column]  # covariates and, last, the prediction
-    rows: Array
-    categorical: tuple[int, ...]
-    model: Any
-    quantile: float
-    draws: int
-
-    @classmethod
-    def of(cls, records: Records, columns: list[Column], model: Any, confidence: float, draws: int) -> _Work:
-        from scipy.special import ndtri
-
-        taken = {column.name for column in columns}
-        name = next(one for one in ("prediction", "y_prob", "predicted probability") if one not in taken)
-        (score,) = code_columns({name: records.prediction}, len(records), "y_prob")
-        features = Features.of(columns)
-        rows = np.column_stack((features.encode(columns).rows, records.prediction))
-        quantile = float(ndtri(0.5 + confidence / 2.0))
-        return cls(records, [*columns, score], rows, features.categorical, model, quantile, draws)
-
-    def judge(self, fitted: Places, places: Places, rng: np.random.Generator) -> _Judged:
-        """Fit the model to some records, and let it judge others."""
-        predict = self._fit(fitted)
-        records, rows = self.records.take(places.astype(np.int32)), self.rows[places]
-        opinion = np.clip(predict(rows), -1.0, 1.0)
-        share = records.weight / records.weight.sum()
-        residual = records.outcome - records.prediction
-        gain = share * residual
-        advantage = float(gain @ opinion)
-        simulated = null_sums(records.prediction, (share * opinion)[None, :], self.draws, rng)[0]
-        least = advantage - ROUNDING * float(np.abs(share * opinion).sum())
-        pvalue = (1.0 + np.count_nonzero(simulated >= least)) / (self.draws + 1.0)
-        variance = float(np.sum((share * (opinion * residual - advantage)) ** 2))
-        width = self.quantile * variance**0.5
-        half = HalfResult(advantage, advantage - width, advantage + width, float(pvalue), len(places))
-        return _Judged(half, places, opinion, variance, self._drops(predict, rows, gain, advantage, rng))
-
-    def _fit(self, fitted: Places) -> Any:
-        """Return a function of rows that predicts the residual."""
-        records, rows = self.records.take(fitted.astype(np.int32)), self.rows[fitted]
-        residual = records.outcome - records.prediction
-        if self.model is None:
-            growth = replace(GROWTH, categorical=self.categorical)
-            forest: Forest = boosted_means(rows, residual, np.ascontiguousarray(records.weight), growth)
-            return forest.predict
-        model = copy.deepcopy(self.model)
-        model.fit(rows, residual, **({"sample_weight": records.weight} if records.weighted else {}))
-        return lambda given: _checked_opinion(model.predict(given), len(given))
-
-    def _drops(
-        self, predict: Any, rows: Array, gain: Array, advantage: float, rng: np.random.Generator
-    ) -> Array:
-        """Return how much advantage is lost when one column is shuffled among the records."""
-        drops = np.zeros(rows.shape[1])
-        for j in range(rows.shape[1]):
-            shuffled = rows.copy()
-            shuffled[:, j] = rng.permutation(rows[:, j])
-            drops[j] = advantage - float(gain @ np.clip(predict(shuffled), -1.0, 1.0))
-        return drops
-
-
-def _checked_opinion(predicted: Any, rows: int) -> Array:
-    """Refuse what is not one finite number per row: a comparison with NaN would count as evidence."""
-    opinion = np.asarray(predicted, dtype=np.float64)
-    if opinion.size != rows or not np.all(np.isfinite(opinion)):
-        got = f"got shape {opinion.shape}" if opinion.size != rows else "got numbers that are not finite"
-        raise InvalidInputError("model", "must predict one finite number per row", got)
-    return opinion.reshape(rows)
-
-
-def _result(work: _Work, judged: list[_Judged], draws: int, confidence: float, seed: int) -> Distinguisher:
-    records = work.records
-    opinion = np.empty(len(records))
-    for one in judged:
-        opinion[one.places] = one.opinion
-    advantage = sum(one.half.advantage for one in judged) / 2.0
-    width = work.quantile * sum(one.variance for one in judged) ** 0.5 / 2.0
-    drops = np.maximum(np.mean([one.drops for one in judged], axis=0), 0.0)
+    halves, drops, opinion = [], np.zeros(rows.shape[1]), np.empty(len(records))
+    for inside, one in zip((side, ~side), seeds, strict=True):
+        fitted, judged = (np.flatnonzero(some).astype(np.int32) for some in (~inside, inside))
+        predict = _fit(model, rows[fitted], records.take(fitted), features.categorical)
+        half, opinion[judged], lost = _judge(
+            predict, rows[judged], records.take(judged), draws, confidence, np.random.default_rng(one)
+        )
+        halves.append(half)
+        drops += lost / 2
+    taken = {column.name for column in columns}
+    name = next(one for one in ("prediction", "y_prob", "predicted probability") if one not in taken)
+    columns += code_columns({name: records.prediction}, len(records), "y_prob")
+    drops = np.maximum(drops, 0.0)
     shares = drops / drops.sum() if drops.sum() > 0 else drops
-    order = np.argsort(-shares, kind="stable")
-    smallest, carriers = max(10, len(records) // 100), [int(j) for j in order[:MAX_RULE_COLUMNS]]
+    order = np.argsort(-shares, kind="stable").tolist()
+    smallest = max(10, len(records) // 100)
     grown = shallow_tree(
-        work.columns, carriers, opinion, records.weight, depth=3, leaves=8, smallest=smallest
+        columns, order[:MAX_RULE_COLUMNS], opinion, records.weight, depth=3, leaves=8, smallest=smallest
     )
-    leaves = {leaf.rule(work.columns): leaf.members for leaf in grown if leaf.codes}
+    leaves = {leaf.rule(columns): leaf.members for leaf in grown if leaf.codes}
+    family = TestFamily(records, Variant().terms_of(records)[0], None, 1)
+    family.take(everyone(len(records)), 1)
+    family.take(Lists.of(list(leaves), list(leaves.values())), len(leaves))
+    advantage = sum(half.advantage for half in halves) / 2.0
+    width = float(np.hypot(*(half.upper - half.advantage for half in halves))) / 2.0
     return Distinguisher(
         advantage=advantage,
         lower=advantage - width,
         upper=advantage + width,
-        pvalue=min(1.0, 2.0 * min(one.half.pvalue for one in judged)),
-        halves=tuple(one.half for one in judged),
-        importance={work.columns[j].name: float(shares[j]) for j in order},
+        pvalue=min(1.0, 2.0 * min(half.pvalue for half in halves)),
+        halves=tuple(halves),
+        importance={columns[j].name: float(shares[j]) for j in order},
         rules=_summaries(records, leaves, opinion),
-        curves=_curves(records, leaves),
+        curves=family.curves(),
         n=len(records),
         dropped=records.dropped,
         draws=draws,
         confidence=confidence,
         seed=seed,
     )
+
+
+def _fit(model: Any, rows: Array, records: Records, categorical: tuple[int, ...]) -> Callable[[Array], Array]:
+    """Return a function of rows that predicts the residual."""
+    residual = records.outcome - records.prediction
+    if model is None:
+        growth = replace(GROWTH, categorical=categorical)
+        return boosted_means(rows, residual, np.ascontiguousarray(records.weight), growth).predict
+    model = copy.deepcopy(model)
+    model.fit(rows, residual, **({"sample_weight": records.weight} if records.weighted else {}))
+
+    def predict(given: Array) -> Array:
+        """Refuse what is not one finite number per row: a comparison with NaN would count as evidence."""
+        opinion = np.asarray(model.predict(given), dtype=np.float64)
+        if opinion.size != len(given) or not np.all(np.isfinite(opinion)):
+            one_each = opinion.size == len(given)
+            got = "got numbers that are not finite" if one_each else f"got shape {opinion.shape}"
+            raise InvalidInputError("model", "must predict one finite number per row", got)
+        return opinion.reshape(len(given))
+
+    return predict
+
+
+def _judge(
+    predict: Callable[[Array], Array],
+    rows: Array,
+    records: Records,
+    draws: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> tuple[HalfResult, Array, Array]:
+    """Test a fitted model on records it has not seen.
+
+    Returned are also its opinion of each record, and the advantage lost by shuffling each column.
+    """
+    from scipy.special import ndtri
+
+    opinion = np.clip(predict(rows), -1.0, 1.0)
+    share, residual = records.weight / records.weight.sum(), records.outcome - records.prediction
+    gain = share * residual
+    advantage = float(gain @ opinion)
+    simulated = null_sums(records.prediction, (share * opinion)[None, :], draws, rng)[0]
+    least = advantage - ROUNDING * float(np.abs(share * opinion).sum())
+    pvalue = (1.0 + np.count_nonzero(simulated >= least)) / (draws + 1.0)
+    variance = float(np.sum((share * (opinion * residual - advantage)) ** 2))
+    width = float(ndtri(0.5 + confidence / 2.0)) * variance**0.5
+    lost = np.zeros(rows.shape[1])
+    for j in range(rows.shape[1]):
+        shuffled = rows.copy()
+        shuffled[:, j] = rng.permutation(rows[:, j])
+        lost[j] = advantage - float(gain @ np.clip(predict(shuffled), -1.0, 1.0))
+    half = HalfResult(advantage, advantage - width, advantage + width, float(pvalue), len(rows))
+    return half, opinion, lost
 
 
 def _summaries(records: Records, leaves: dict[Rule, Index], opinion: Array) -> tuple[RuleSummary, ...]:
@@ -481,10 +416,3 @@ def _summaries(records: Records, leaves: dict[Rule, Index], opinion: Array) -> t
         gap, carried = float(gain[inside].sum()) / weight, float(gain[inside] @ opinion[inside])
         collected.append(RuleSummary(rule, len(inside), weight, gap, carried))
     return tuple(sorted(collected, key=lambda one: (-one.carried, one.rule)))
-
-
-def _curves(records: Records, leaves: dict[Rule, Index]) -> tuple[GroupCurve, ...]:
-    family = TestFamily(records, Variant().terms_of(records)[0], None, 1)
-    family.take(everyone(len(records)), 1)
-    family.take(Lists.of(list(leaves), list(leaves.values())), len(leaves))
-    return family.curves()
