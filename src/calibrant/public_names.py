@@ -87,11 +87,12 @@ PUBLIC: dict[str, dict[str, str]] = {
         ),
     },
     "distributions": {
-        "distributions.quantiles": "IntervalCoverage QuantileTable interval_coverage quantile_table",
-        "distributions.thresholds": "HorizonTable ThresholdTable horizon_table threshold_forecasts "
-        "threshold_table",
+        "distributions.tables": (
+            "HorizonTable IntervalCoverage QuantileTable ThresholdTable horizon_table interval_coverage "
+            "quantile_table threshold_forecasts threshold_table"
+        ),
         "distributions.uniformity": "Pit pit",
-        "report.distributions": "DistributionEvaluation evaluate=evaluate_distributions",
+        "evaluation.distributions": "DistributionEvaluation evaluate=evaluate_distributions",
     },
     "groups": {
         "groups.distinguisher": "Distinguisher distinguish",

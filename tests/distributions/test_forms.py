@@ -27,7 +27,7 @@ def test_members(rows: list[tuple[float, list[float]]]) -> None:
     assert list(zip(low, high, strict=True)) == [beyond.member_interval(b, a) for a, b in rows]
     for z in (0.5, 1.0):
         assert form.cdf(z).tolist() == [sum(x <= z for x in b) / 3 for _, b in rows]
-    plain, fair = form.crps(y), form.fair_crps(y)  # type: ignore[attr-defined]
+    plain, fair = form.crps(y), form.crps(y, fair=True)  # type: ignore[call-arg]
     for k, (a, b) in enumerate(rows):
         scale = max(1.0, *map(abs, b), abs(a))
         assert plain[k] == pytest.approx(beyond.ensemble_crps(b, a), abs=1e-12 * scale)
@@ -66,7 +66,7 @@ def test_known_answers() -> None:
     found = cd.pit([2], [[1, 2, 3]])
     assert (found.low[0], found.high[0]) == (0.25, 0.75)
     _, form, _ = as_rows([0.5], [[0, 1]])
-    assert (form.crps(np.array([0.5]))[0], form.fair_crps(np.array([0.5]))[0]) == (0.25, 0.0)  # type: ignore
+    assert (form.crps(np.array([0.5]))[0], form.crps(np.array([0.5]), fair=True)[0]) == (0.25, 0.0)  # type: ignore
     y = norm.rvs(size=100_000, random_state=0)
     _, standard, _ = as_rows(y, norm(0, 1))
     assert np.mean(standard.crps(y)) == pytest.approx(1 / math.sqrt(math.pi), abs=0.005)

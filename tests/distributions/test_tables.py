@@ -11,7 +11,7 @@ from scipy.stats import cramervonmises, kstest, norm, poisson
 
 import calibrant as cb
 from calibrant import distributions as cd
-from calibrant.distributions.quantiles import along
+from calibrant.distributions.tables import along
 from calibrant.distributions.uniformity import statistics
 
 

@@ -10,14 +10,13 @@ import numpy as np
 from calibrant.cli import options as opt
 from calibrant.cli import output as out
 from calibrant.cli.rows import refuse_many, shown_name
-from calibrant.distributions.quantiles import interval_coverage
-from calibrant.distributions.thresholds import horizon_table
+from calibrant.distributions.tables import horizon_table, interval_coverage
 from calibrant.errors import InvalidInputError
+from calibrant.evaluation.distributions import DistributionEvaluation, evaluate_distributions
 from calibrant.evaluation.tables import leading_groups
 from calibrant.groups.audit_result import group_table
 from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
-from calibrant.report.distributions import DistributionEvaluation, evaluate_distributions
 
 FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -10,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
-from calibrant.formatting import format_points, percent, pluralize, pvalue_text
-from calibrant.inference.pvalues import holm
+from calibrant.formatting import pluralize
 from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
-from calibrant.results import Array, Result, TableCell, number_cell
+from calibrant.results import Array
 
 MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
 ALPHA = 0.05  # of the tests of a table together
+USUAL_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles, where the forecast has all of them
 MISSING_AND_DRAWS = """\
 missing
     Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
@@ -33,42 +32,6 @@ forecast
 levels, thresholds
     The levels of the columns, if they are quantiles; their thresholds, if they are values of the CDF.
 """
-
-
-class TableOfTests(Result):
-    """A result with one test per row: of a level, a threshold or a horizon."""
-
-    __slots__ = ()
-    DERIVED: ClassVar[tuple[str, ...]] = ("sentence",)
-
-    @property
-    def wrong(self) -> tuple[Any, ...]:
-        """The rows that are off beyond chance at the 5% level."""
-        return tuple(one for one in self.rows() if one.adjusted <= ALPHA)  # type: ignore[attr-defined]
-
-
-def cells_of_test(
-    name: float, predicted: float, one: Any, limits: bool, *others: TableCell
-) -> tuple[Any, ...]:
-    """Return the cells of a line: name, predicted, observed, limits, difference, others, p-values."""
-    gap = one.observed - predicted
-    within = (number_cell(one.low, f"{percent(one.low)} to {percent(one.high)}"),) if limits else ()
-    return (
-        number_cell(name, f"{name:.4g}"),
-        number_cell(predicted, percent(predicted)),
-        number_cell(one.observed, percent(one.observed)),
-        *within,
-        number_cell(gap, format_points(gap)),
-        *others,
-        number_cell(one.pvalue, pvalue_text(one.pvalue)),
-        number_cell(one.adjusted, pvalue_text(one.adjusted)),
-    )
-
-
-def adjusted_rows(found: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the tests with p-values that allow for all of them (Holm)."""
-    adjusted = holm([one.pvalue for one in found])
-    return tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,10 +52,10 @@ class Members(ForecastTable):
     """An ensemble: members exchangeable with the outcome, in ascending order per row."""
 
     name: ClassVar = "ensemble"
+    levels: ClassVar = USUAL_LEVELS
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        below, equal = self.below_and_equal(y)
-        cells = self.values.shape[1] + 1
+        (below, equal), cells = self.below_and_equal(y), self.values.shape[1] + 1
         return below / cells, (below + equal + 1) / cells
 
     def cdf(self, z: float) -> Array:
@@ -104,18 +67,14 @@ class Members(ForecastTable):
         rank = min(max(round(level * (m + 1)), 1), m)
         return self.values[:, rank - 1], rank / (m + 1), rank / (m + 1)
 
-    def crps(self, y: Array) -> Array:
-        return self._crps(y, self.values.shape[1] ** 2)
-
-    def fair_crps(self, y: Array) -> Array | None:
-        """Return the score that does not reward ensembles for being too narrow; it needs two members."""
+    def crps(self, y: Array, fair: bool = False) -> Array | None:
+        """Return the score; the fair one, for two members at least, does not reward too narrow ensembles."""
         m = self.values.shape[1]
-        return self._crps(y, m * (m - 1)) if m > 1 else None
-
-    def _crps(self, y: Array, pairs: int) -> Array:
-        m = self.values.shape[1]
+        if fair and m < 2:
+            return None
         spread = self.values @ (2 * np.arange(1, m + 1) - m - 1.0)
-        return np.asarray(np.mean(np.abs(self.values - y[:, None]), axis=1) - spread / pairs)
+        away = np.mean(np.abs(self.values - y[:, None]), axis=1)
+        return np.asarray(away - spread / (m * (m - 1) if fair else m**2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +114,7 @@ class Quantiles(ForecastTable):
 class CdfValues(ForecastTable):
     thresholds: Array
     name: ClassVar = "CDF values"
+    levels: ClassVar = ()
 
     def pit(self, y: Array) -> tuple[Array, Array]:
         padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
@@ -179,7 +139,7 @@ class Distribution:
 
     given: Any
     n: int
-    rows: npt.NDArray[np.intp] | None = None
+    rows: npt.NDArray[np.intp]
     name: ClassVar = "distribution"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
@@ -188,15 +148,15 @@ class Distribution:
         return np.clip(low, 0, 1), high
 
     def cdf(self, z: float) -> Array:
-        return self._call("cdf", np.full(self.size, float(z)))
+        return self._call("cdf", np.full(len(self.rows), float(z)))
 
     def quantile(self, level: float) -> tuple[Array, float, float | Array]:
         """Return the quantile, its level, and F there, which exceeds the level where F jumps."""
-        q = self._call(self._quantiles(), np.full(self.size, level))
+        q = self._quantiles(level)
         return q, level, self._call("cdf", q) if hasattr(self.given, "pmf") else level
 
     def crps(self, y: Array) -> Array | None:
-        if not self.has_quantiles:
+        if self.inverse is None:
             return None
         low, high = self.pit(y)
         return self._discrete_crps(y) if np.any(high > low) else self._continuous_crps(y, high)
@@ -210,40 +170,36 @@ class Distribution:
         for node, weight in zip(near, weights * (steps[1] - steps[0]), strict=True):
             # where F(y) rounds to 0 or 1, levels stay inside: quantiles there may be infinite
             below, above = (np.clip(level, 1e-300, 1 - 1e-16) for level in (u * node, u + (1 - u) * node))
-            score = below * (y - self._call(self._quantiles(), below)) * u
+            score = below * (y - self._quantiles(below)) * u
             top = (1 - u) * (1 - node)
-            score += top * (self._call(self._quantiles(), above) - y) * (1 - u)
+            score += top * (self._quantiles(above) - y) * (1 - u)
             total += weight * 2 * score
         return total
 
     def _discrete_crps(self, y: Array) -> Array | None:
         """Sum (F(k) - 1[y <= k])^2 over whole numbers k."""
-        ends = [self._call(self._quantiles(), np.full(self.size, level)) for level in (1e-12, 1 - 1e-12)]
-        low, high = min(float(ends[0].min()), y.min()), max(float(ends[1].max()), y.max())
+        low = min(self._quantiles(1e-12).min(), y.min())
+        high = max(self._quantiles(1 - 1e-12).max(), y.max())
         if high - low > MAX_SUPPORT or np.any(y != np.round(y)):
             return None
         support = np.arange(low, high + 1)
         return np.asarray(np.sum([(self.cdf(k) - (y <= k)) ** 2 for k in support], axis=0))
 
-    def _quantiles(self) -> str:
-        if not self.has_quantiles:
-            hint = "pass quantiles, or an object with .ppf"
-            raise InvalidInputError("forecast", "must have .ppf for quantiles", hint=hint)
-        return "ppf" if hasattr(self.given, "ppf") else "icdf"
+    @property
+    def inverse(self) -> str | None:
+        """What the inverse of the CDF is called, None where there is none."""
+        return next((name for name in ("ppf", "icdf") if hasattr(self.given, name)), None)
 
     @property
-    def has_quantiles(self) -> bool:
-        return hasattr(self.given, "ppf") or hasattr(self.given, "icdf")
+    def levels(self) -> tuple[float, ...]:
+        return () if self.inverse is None else USUAL_LEVELS
 
-    @property
-    def size(self) -> int:
-        return self.n if self.rows is None else len(self.rows)
+    def _quantiles(self, levels: Array | float) -> Array:
+        return self._call(str(self.inverse), np.broadcast_to(np.float64(levels), len(self.rows)))
 
     def _call(self, method: str, x: Array) -> Array:
-        whole = x
-        if self.rows is not None:
-            whole = np.full(self.n, float(x[0]) if len(x) else 0.0)
-            whole[self.rows] = x
+        whole = np.full(self.n, x[0])
+        whole[self.rows] = x
         try:
             found = np.broadcast_to(np.asarray(getattr(self.given, method)(whole), np.float64), self.n)
         except (TypeError, ValueError) as error:
@@ -251,12 +207,12 @@ class Distribution:
             got = f"got {type(error).__name__}: {error}".rstrip(".")
             rule = f"must have a .{method} of {pluralize(self.n, 'number')}"
             raise InvalidInputError("forecast", rule, got, hint) from None
-        kept = found if self.rows is None else found[self.rows]
+        kept = found[self.rows]
         reject_rows("forecast", f"must not have a .{method} of NaN", kept, np.isnan(kept))
         return kept
 
     def take(self, rows: npt.NDArray[np.bool_]) -> Distribution:
-        return Distribution(self.given, self.n, np.flatnonzero(rows))
+        return replace(self, rows=np.flatnonzero(rows))
 
 
 Form = Members | Quantiles | CdfValues | Distribution
@@ -294,7 +250,7 @@ def _form(forecast: Any, n: int, levels: Any, thresholds: Any) -> tuple[Form, np
         hint = "levels= with quantiles, thresholds= with values of the CDF"
         raise InvalidInputError("levels and thresholds", "exclude each other", hint=hint)
     if hasattr(forecast, "cdf"):
-        return Distribution(forecast, n), np.zeros(n, dtype=bool)
+        return Distribution(forecast, n, np.arange(n)), np.zeros(n, dtype=bool)
     table = to_array(forecast, "forecast")
     if table.ndim != 2 or table.dtype.kind not in "biufO" or table.shape[1] == 0:
         hint = "one column per member, quantile or threshold; or an object with .cdf"
@@ -329,20 +285,19 @@ def _ascending(name: str, given: Any, values: Array) -> Array:
 
 
 def _check(form: Form) -> None:
+    """Refuse tables that are not forecasts, naming the first bad number of the first bad row."""
     if isinstance(form, Distribution):
         return
     values = form.values
-    _refuse("must be finite", values, ~np.isfinite(values))
+    rules = [("must be finite", ~np.isfinite(values), "")]
     if isinstance(form, CdfValues):
-        _refuse("must lie in [0, 1]", values, (values < 0) | (values > 1), "these are values of a CDF")
+        outside = (values < 0) | (values > 1)
+        rules.append(("must lie in [0, 1]", outside, "these are values of a CDF"))
     if not isinstance(form, Members):
-        falling = np.diff(values, axis=1, prepend=-np.inf) < 0
         what = "quantiles" if isinstance(form, Quantiles) else "values of the CDF"
+        falling = np.diff(values, axis=1, prepend=-np.inf) < 0
         hint = "sort each row, as numpy.sort does, to undo crossings"
-        _refuse(f"must have ascending {what} in each row", values, falling, hint)
-
-
-def _refuse(rule: str, values: Array, bad: npt.NDArray[np.bool_], hint: str = "") -> None:
-    """Refuse forecasts, naming the first bad number of the first bad row."""
-    first = np.take_along_axis(values, bad.argmax(axis=1)[:, None], axis=1)[:, 0]
-    reject_rows("forecast", rule, first, np.asarray(bad.any(axis=1)), hint)
+        rules.append((f"must have ascending {what} in each row", falling, hint))
+    for rule, bad, hint in rules:
+        first = np.take_along_axis(values, bad.argmax(axis=1)[:, None], axis=1)[:, 0]
+        reject_rows("forecast", rule, first, np.asarray(bad.any(axis=1)), hint)

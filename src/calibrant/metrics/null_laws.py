@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
-from calibrant.parallel import chunked_sum
+from calibrant.parallel import chunked_sum, in_blocks
 from calibrant.results import Array
 
 _SURE = 0.1  # below, the chance to exceed is 1 to the last digit, and squares may underflow
@@ -93,6 +94,16 @@ def _alternating(log_factors: Array, x: Array, multiples: Array) -> Array:
     logs = log_factors + log_ndtr(-np.minimum(x, _FARTHEST)[:, None] * multiples)
     rest = np.sum(_SIGNS[1:] * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
     return np.asarray(np.where(x < _FARTHEST, np.minimum(0.0, logs[:, 0] + np.log1p(rest)), -np.inf))
+
+
+def simulated_extremes(p: Array, ends: npt.NDArray[np.intp], draws: int, seed: int) -> Array:
+    """Return how far above and below 0 the sums of y - p go at `ends`, for outcomes y drawn from p."""
+
+    def simulate(rng: np.random.Generator, rows: int) -> Array:
+        sums = np.cumsum((rng.random((rows, len(p))) < p) - p, axis=1)[:, ends]
+        return np.column_stack([sums.max(axis=1, initial=0.0), -sums.min(axis=1, initial=0.0)])
+
+    return in_blocks(simulate, draws, width=len(p), seed=seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,7 @@ from calibrant.report.charts.canvas import LIGHT, POINTS, Canvas, Spec, columns,
 
 if TYPE_CHECKING:
     from calibrant.abstention import RiskCoverage
-    from calibrant.distributions.quantiles import QuantileTable
-    from calibrant.distributions.thresholds import HorizonTable, ThresholdTable
+    from calibrant.distributions.tables import HorizonTable, QuantileTable, ThresholdTable
     from calibrant.distributions.uniformity import Pit
 
 PERCENT = {"format": "%"}

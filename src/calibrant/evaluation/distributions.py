@@ -9,20 +9,31 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.distributions.forms import Distribution, Form, Members, Quantiles, as_rows, quantile_scores
-from calibrant.distributions.quantiles import QuantileTable, build_quantile_table
-from calibrant.distributions.thresholds import ThresholdTable, build_threshold_table
+from calibrant.distributions.forms import FORECAST, Form, Members, as_rows, quantile_scores
+from calibrant.distributions.tables import (
+    QuantileTable,
+    ThresholdTable,
+    build_quantile_table,
+    build_threshold_table,
+)
 from calibrant.distributions.uniformity import Pit, pit
 from calibrant.errors import InvalidInputError
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import dropped_note, format_value, percent, pluralize
 from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import Audit, group_table
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table
 
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+NEXT_STEPS = {
+    "too narrow": "Widen the forecasts, or recalibrate them on recent outcomes.",
+    "too wide": "Sharpen the forecasts, or recalibrate them on recent outcomes.",
+    "biased": "Correct the bias before anything else.",
+    "not uniform": "Look at the histogram below for the part that is wrong.",
+    "fine": "Nothing to repair here; look at the groups below.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,14 +106,14 @@ class DistributionEvaluation(Result):
         from calibrant.report.charts.distributions import pit_histogram, quantile_coverage, threshold_curve
         from calibrant.report.charts.groups import forest
 
-        drawn = {"pit": pit_histogram.spec(self.pit), "thresholds": threshold_curve.spec(self.thresholds)}
-        if self.quantiles is not None:
-            drawn["quantiles"] = quantile_coverage.spec(self.quantiles)
-        if self.bias_by_group is not None:
-            drawn["bias"] = forest.spec(self.bias_by_group)
-        if self.width_by_group is not None:
-            drawn["width"] = forest.spec(self.width_by_group)
-        return drawn
+        found: dict[str, tuple[Any, Any]] = {
+            "pit": (pit_histogram, self.pit),
+            "thresholds": (threshold_curve, self.thresholds),
+            "quantiles": (quantile_coverage, self.quantiles),
+            "bias": (forest, self.bias_by_group),
+            "width": (forest, self.width_by_group),
+        }
+        return {name: chart.spec(part) for name, (chart, part) in found.items() if part is not None}
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
@@ -111,21 +122,14 @@ class DistributionEvaluation(Result):
         check_target(path)
         table = (self.quantiles or self.pit).sheet()
         lead, more, rest = self.verdict.partition("). ")  # after the p-value, where the first sentence ends
-        next_step = {
-            "too narrow": "Widen the forecasts, or recalibrate them on recent outcomes.",
-            "too wide": "Sharpen the forecasts, or recalibrate them on recent outcomes.",
-            "biased": "Correct the bias before anything else.",
-            "not uniform": "Look at the histogram below for the part that is wrong.",
-            "fine": "Nothing to repair here; look at the groups below.",
-        }[self.status]
-        facts = f"{pluralize(self.n, 'outcome')}{dropped_note(self.dropped)}; forecasts given as {self.form}."
+        facts = f"{pluralize(self.n, 'outcome')}{dropped_note(self.dropped)}; forecasts given as {self.form}"
         return atomic_write(
             path,
             rendered(
                 title=self.title,
-                verdict=PageVerdict(f"{lead})." if more else lead, rest, next_step),
+                verdict=PageVerdict(f"{lead})." if more else lead, rest, NEXT_STEPS[self.status]),
                 tone="good" if self.status == "fine" else "bad",
-                facts=facts.rstrip("."),
+                facts=facts,
                 overview=Overview(("pit",), (("", table.without("score").without("adjusted")),)),
                 parts=_sections(self),
                 drawn=self._specifications(),
@@ -139,29 +143,30 @@ def _sections(found: DistributionEvaluation) -> list[Any]:
     from calibrant.report.page import GROUPS_SHOWN, Section
 
     score = "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
-    where = "Where do outcomes fall in their forecasts?"
-    parts: list[tuple[str, str, str, tuple[str, ...], Table]]
-    parts = [("pit", where, str(found.pit), (), found.pit.sheet())]
-    if found.quantiles is not None:
-        table = found.quantiles.sheet()
-        parts.append(("quantiles", "Do quantiles hold?", str(found.quantiles), ("quantiles",), table))
-    by = found.thresholds
-    parts.append(("thresholds", "Is each threshold calibrated?", f"{score}{by}", ("thresholds",), by.sheet()))
-    whom = (
-        ("bias", "For whom are forecasts too high or too low?", found.bias_by_group),
-        ("width", "For whom are they too narrow or too wide?", found.width_by_group),
-    )
-    for name, question, audited in whom:
+    parts: list[tuple[str, str, str, Table]] = []
+    for name, question, part, lead in (
+        ("pit", "Where do outcomes fall in their forecasts?", found.pit, ""),
+        ("quantiles", "Do quantiles hold?", found.quantiles, ""),
+        ("thresholds", "Is each threshold calibrated?", found.thresholds, score),
+    ):
+        if part is not None:
+            parts.append((name, question, f"{lead}{part}", part.sheet()))
+    for name, question, audited, what in (
+        ("bias", "For whom are forecasts too high or too low?", found.bias_by_group,
+         "up to the forecast median"),
+        ("width", "For whom are they too narrow or too wide?", found.width_by_group,
+         "in the middle half of the forecast"),
+    ):  # fmt: skip
         if audited is not None:
-            what = "up to the forecast median" if name == "bias" else "in the middle half of the forecast"
-            said = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
-            parts.append((name, question, said, (name,), group_table(audited.by_error()[:GROUPS_SHOWN])))
-    return [
-        Section(name, title, (text,), figures, (table,), folded=True, half=True)
-        for name, title, text, figures, table in parts
+            text = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
+            parts.append((name, question, text, group_table(audited.by_error()[:GROUPS_SHOWN])))
+    return [  # the histogram is at the top of the page
+        Section(name, title, (text,), () if name == "pit" else (name,), (table,), folded=True, half=True)
+        for name, title, text, table in parts
     ]
 
 
+@shares_parameters(FORECAST)
 def evaluate_distributions(
     y_true: Any,
     forecast: Any,
@@ -181,15 +186,6 @@ def evaluate_distributions(
 
     Parameters
     ----------
-    y_true
-        The outcomes: numbers.
-    forecast
-        One row per outcome with the members of an ensemble; or with quantiles, or values of the CDF; or
-        any object with a vectorized `cdf`, such as a frozen distribution of SciPy.
-    levels
-        The levels of the columns, if they are quantiles.
-    thresholds
-        The thresholds of the columns, if they are values of the CDF.
     at, weights
         Thresholds to measure calibration at, fixed beforehand, and their weights, as in `threshold_table`.
     groups
@@ -221,8 +217,7 @@ def evaluate_distributions(
         raise InvalidInputError("missing", rule, hint=hint)
     common = {"clusters": clusters, "missing": missing, "draws": count, "seed": used}
     found = pit(y_true, forecast, levels=levels, thresholds=thresholds, **common)
-    score = form.crps(y)
-    fair = form.fair_crps(y) if isinstance(form, Members) else None
+    plain, fair = form.crps(y), form.crps(y, fair=True) if isinstance(form, Members) else None
     audits: list[Audit | None] = [None, None]
     if groups is not None:
         half = np.full(len(y), 0.5)
@@ -233,7 +228,7 @@ def evaluate_distributions(
         found,
         _quantiles(y, form, found, dropped, count, used),
         build_threshold_table(y, form, thresholds if at is None else at, weights, dropped, count, used),
-        None if score is None else float(np.mean(score)),
+        None if plain is None else float(np.mean(plain)),
         None if fair is None else float(np.mean(fair)),
         audits[0],
         audits[1],
@@ -247,17 +242,13 @@ def evaluate_distributions(
 
 def _quantiles(y: Array, form: Form, found: Pit, dropped: int, draws: int, seed: int) -> QuantileTable | None:
     """Return the coverage of the quantiles given, or of five usual levels; None where there are none."""
-    if isinstance(form, Distribution) and not form.has_quantiles:
-        return None
-    if not isinstance(form, Members | Quantiles | Distribution):
-        return None
     columns: dict[float, Any] = {}
-    for asked in form.levels.tolist() if isinstance(form, Quantiles) else LEVELS:
-        q, level, promised = form.quantile(asked)
+    for asked in map(float, form.levels):
+        q, level, promised = form.quantile(asked)  # type: ignore[union-attr]
         hit = y <= q
         if isinstance(form, Members):  # ties between members and outcome are broken at random, as in the PIT
             hit = found.values <= level
         expected = np.broadcast_to(np.asarray(promised, dtype=np.float64), len(y))
         score = float(quantile_scores(y, q[:, None], np.array([level])).mean())
         columns[level] = (level, hit, expected, q, score)
-    return build_quantile_table(list(columns.values()), dropped, draws, seed)
+    return build_quantile_table(list(columns.values()), dropped, draws, seed) if columns else None
