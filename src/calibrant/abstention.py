@@ -14,7 +14,8 @@ from calibrant.formatting import confidence_text, percent, pluralize, pvalue_phr
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
-from calibrant.parallel import checked_draws, in_blocks, recorded_seed
+from calibrant.metrics.null_laws import simulated_extremes
+from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
@@ -148,13 +149,10 @@ def risk_coverage(
     y, p, ends, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
     n = len(y)
     gaps = np.cumsum(p - y)[ends] / n  # realized minus promised errors, per record
-
-    def simulate(rng: np.random.Generator, rows: int) -> Array:
-        drawn = np.cumsum(p - (rng.random((rows, n)) < p), axis=1)[:, ends] / n
-        return np.column_stack([drawn.max(axis=1, initial=0.0), -drawn.min(axis=1, initial=0.0)])
-
-    null = in_blocks(simulate, count, width=n, seed=used)
-    over, under = max(0.0, float(gaps.max())), max(0.0, -float(gaps.min()))
+    null = simulated_extremes(p, ends, count, used)[:, ::-1] / n
+    found = np.array([max(0.0, gaps.max()), max(0.0, -gaps.min())])
+    reached = np.count_nonzero(null >= found * (1 - 1e-9) - 1e-15, axis=0)
+    (over, under), pvalues = found.tolist(), ((1 + reached) / (count + 1)).tolist()
     promised, realized, answered = np.cumsum(1 - p)[ends], np.cumsum(1 - y)[ends], ends + 1.0
 
     def area(answered: Array, errors: Array) -> float:
@@ -162,9 +160,6 @@ def risk_coverage(
         counts = np.arange(1.0, n + 1)
         knots = np.append(0.0, answered), np.append(0.0, errors)  # inside a tie, expected errors grow evenly
         return float(np.mean(np.interp(counts, *knots) / counts))
-
-    def pvalue(value: float, drawn: Array) -> float:
-        return (1 + int(np.count_nonzero(drawn >= value - 1e-9 * value - 1e-15))) / (count + 1)
 
     aurc = area(answered, realized)
     return RiskCoverage(
@@ -175,9 +170,9 @@ def risk_coverage(
         aurc=aurc,
         excess_aurc=aurc - area(np.array([y.sum(), n]), np.array([0.0, n - y.sum()])),
         overconfidence=over,
-        overconfidence_pvalue=pvalue(over, null[:, 0]),
+        overconfidence_pvalue=pvalues[0],
         underconfidence=under,
-        underconfidence_pvalue=pvalue(under, null[:, 1]),
+        underconfidence_pvalue=pvalues[1],
         band=float(np.quantile(null.max(axis=1), level, method="higher")),
         confidence=level,
         n=n,
@@ -202,10 +197,10 @@ def _most_confident_first(
 class AbstentionThreshold(Result):
     """Confidence above which a model may answer, with a guarantee on its risk.
 
-    Answer where the confidence is strictly above `threshold`; None if no threshold can be promised.
+    Answer where the confidence is strictly above `threshold`; None if no threshold has the guarantee.
     `coverage` is the share of records above it and `risk` their share of errors in these data; with
     probability `confidence` the true risk above the threshold is at most `target`. `more_labels` estimates
-    how many more labeled records would do where none can be promised, at today's error rates; None if no
+    how many more labeled records would be enough where there is none, at today's error rates; None if no
     number would.
     """
 
@@ -234,13 +229,13 @@ class AbstentionThreshold(Result):
                 "errors are rarer at higher confidence."
             )
         more = (
-            f"About {pluralize(self.more_labels, 'more labeled record')} would do at these error rates."
+            f"About {pluralize(self.more_labels, 'more labeled record')} would be enough at these rates."
             if self.more_labels
             else "The error rate is too high even among the most confident: more labels would not help."
         )
         return (
-            f"No threshold can be promised an error rate of {percent(self.target)} with {sure} confidence "
-            f"from {pluralize(self.n, 'record')}. {more}"
+            f"No threshold guarantees an error rate of at most {percent(self.target)} ({sure} confidence, "
+            f"{pluralize(self.n, 'record')}). {more}"
         )
 
 
