@@ -29,8 +29,9 @@ from calibrant.metrics.decisions.worst_case import (
 )
 from calibrant.metrics.registry import Measure
 from calibrant.recalibration.assess_groups import GroupAssessment
+from calibrant.recalibration.choose import AUTO
 from calibrant.recalibration.methods.table import find_method
-from calibrant.recalibration.recalibrate import AUTO, fit_sample
+from calibrant.recalibration.recalibrate import fit_sample
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.samples import RowSample, Sample, counted_cells, rows_of, sample_of
 from calibrant.records import ValidRows, check_records

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.columns import joined_column
 from calibrant.errors import CalibrantError
-from calibrant.fits.levels import Costs, Levels, costs, joined_costs
+from calibrant.fits.levels import Levels, joined_costs
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, pluralize
 from calibrant.groups.audit_result import IN_NOTEBOOKS
@@ -34,7 +34,7 @@ from calibrant.recalibration.samples import CellSample, ClassRecords, RowSample,
 from calibrant.results import Array, Table, html_paragraphs, json_object, number_cell, text_cell
 
 Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
-Procedure = Callable[..., Fitted]  # (records, seed)
+Procedure = Callable[[Sample], Fitted]
 
 CONFIDENCE = 0.95
 MIN_RECORDS, MIN_EACH = 20, 5  # records, and records of either outcome, below which there is no verdict
@@ -173,84 +173,42 @@ class Assessment:
 class Folds:
     """A procedure cross-fitted once: the records of each fold, and their recalibrated predictions."""
 
-    held_out: tuple[Sample | ClassRecords, ...]
+    held_out: tuple[Sample, ...]
     predictions: tuple[Array, ...]
 
     def __len__(self) -> int:
         return len(self.held_out)
 
     @property
+    def sides(self) -> list[tuple[tuple[Sample, Array], ...]]:
+        """Every fold with its predictions as they are, and every fold with the recalibrated ones."""
+        given = tuple((part, part.given) for part in self.held_out)
+        return [given, tuple(zip(self.held_out, self.predictions, strict=True))]
+
+    @property
     def pairs(self) -> list[tuple[Levels, Levels]]:
         """The records of each fold under their predictions and recalibrated; of several classes, the top."""
-        both = zip(self.held_out, self.predictions, strict=True)
-        return [(_top_label(part, _given(part)), _top_label(part, q)) for part, q in both]
+        before, after = ([part.under(q) for part, q in side] for side in self.sides)
+        return list(zip(before, after, strict=True))
 
     def gains(self, loss: str) -> tuple[Gains, float, float]:
         """Return the gain of each record, and the mean losses before and after."""
-        before, after = (
-            joined_costs([_costs(*pair, loss) for pair in zip(self.held_out, side, strict=True)])
-            for side in ([_given(part) for part in self.held_out], self.predictions)
-        )
-        rows = [part for part in self.held_out if isinstance(part, RowSample)]
-        clusters = [part.clusters for part in rows if part.clusters is not None]
-        classes = [part for part in self.held_out if isinstance(part, ClassRecords)]
+        before, after = (joined_costs([part.costs(q, loss, CLIP) for part, q in side]) for side in self.sides)
+        clusters = [part.clusters for part in self.held_out if part.clusters is not None]
         rarer = None
-        if classes:
-            right = sum(part.weights[part.table.argmax(axis=1) == part.labels].sum() for part in classes)
-            rarer = min(float(right), before.total - float(right))
+        if isinstance(self.held_out[0], ClassRecords):
+            right = sum(float(top.ones.sum()) for top, _ in self.pairs)
+            rarer = min(right, before.total - right)
         gains = Gains(
             before.if_one - after.if_one, before.if_zero - after.if_zero, before.rates, before.weights,
-            np.concatenate(clusters) if clusters else None, bool(rows or classes), rarer,
+            np.concatenate(clusters) if clusters else None, self.held_out[0].is_single, rarer,
         )  # fmt: skip
         return gains, before.mean, after.mean
 
     def wrong_certain(self) -> tuple[float, float]:
         """Return how many records were given probability 0 exactly, before and after."""
-        pairs = list(zip(self.held_out, self.predictions, strict=True))
-        before = sum(_ruled_out(part, _given(part)) for part, _ in pairs)
-        return round(before, 6), round(sum(_ruled_out(*pair) for pair in pairs), 6)
-
-
-def _single(part: Sample) -> Levels:
-    """Return records one by one if they are known that way, else levels."""
-    return part.unmerged if isinstance(part, RowSample) else part.levels
-
-
-def _given(part: Sample | ClassRecords) -> Array:
-    return part.table if isinstance(part, ClassRecords) else _single(part).values
-
-
-def recalibrated(fitted: Map, part: Sample | ClassRecords) -> Array:
-    columns = part.covariates if isinstance(part, RowSample) and fitted.needs_covariates else None
-    return fitted.predict(_given(part), columns)
-
-
-def _costs(part: Sample | ClassRecords, predictions: Array, loss: str) -> Costs:
-    if not isinstance(part, ClassRecords):
-        return costs(_single(part), predictions, loss, CLIP)
-    lost = part.log_losses(predictions)
-    if loss == "brier":
-        hit = np.arange(part.classes) == part.labels[:, None]
-        lost = ((predictions - hit) ** 2).sum(axis=1)
-    return Costs(lost, lost, np.ones(part.n), part.weights)
-
-
-def _ruled_out(part: Sample | ClassRecords, predictions: Array) -> float:
-    if isinstance(part, ClassRecords):
-        return float(part.weights[predictions[np.arange(part.n), part.labels] <= 0].sum())
-    levels = _single(part)
-    wrong = np.where(predictions <= 0, levels.rates, np.where(predictions >= 1, 1.0 - levels.rates, 0.0))
-    return float(levels.weights @ wrong)
-
-
-def _top_label(part: Sample | ClassRecords, predictions: Array) -> Levels:
-    """Return outcomes and predictions; of several classes, those of the class predicted."""
-    if not isinstance(part, ClassRecords):
-        levels = _single(part)
-        return Levels(predictions, levels.rates, levels.weights)
-    top = predictions.argmax(axis=1)
-    confidence = np.clip(predictions[np.arange(part.n), top], 0.0, 1.0)
-    return Levels(confidence, (top == part.labels).astype(np.float64), part.weights)
+        before, after = (sum(part.ruled_out(q) for part, q in side) for side in self.sides)
+        return round(before, 6), round(after, 6)
 
 
 class SplitPlan(NamedTuple):
@@ -277,7 +235,7 @@ class Assessor:
     seed: int
     plan: SplitPlan
     chosen: bool  # whether the method was chosen from the records
-    records: Sample | ClassRecords
+    records: Sample
     n_records: int
 
     @cached_property
@@ -286,7 +244,7 @@ class Assessor:
 
     @cached_property
     def _own(self) -> Folds:
-        return Folds((self.records,), (recalibrated(self.delivered, self.records),))
+        return Folds((self.records,), (self.records.recalibrated(self.delivered),))
 
     def cross_fit(self, split: int, report: Report | None) -> Folds | str:
         """Fit the procedure without each fold; return the reason as text if the records cannot be split.
@@ -295,21 +253,20 @@ class Assessor:
         rate better than new records do. They are used only if a fit would lack an outcome otherwise.
         """
         records = self.records
-        if not isinstance(records, ClassRecords) and records.why_not_splittable:
+        if records.why_not_splittable:
             return records.why_not_splittable
         seed = self.seed
         if split:
             seed = int(np.random.SeedSequence([seed, split]).generate_state(1)[0])
         try:
-            clusters = records.clusters if isinstance(records, RowSample) else None
-            units = records.n if clusters is None else len(np.unique(clusters))
+            units = records.n if records.clusters is None else len(np.unique(records.clusters))
             folds = max(2, min(self.plan.folds, units))
-            parts: Any = records.cut(folds, seed, stratified=False)
-            if any(_outcomes(rest) < _outcomes(records) for rest, _ in parts):
+            parts = records.cut(folds, seed, stratified=False)
+            if any(rest.outcomes_seen < records.outcomes_seen for rest, _ in parts):
                 parts = records.cut(folds, seed)
             predictions: list[Array] = []
             for rest, part in parts:
-                predictions.append(recalibrated(self.procedure(rest, self.seed).map, part))
+                predictions.append(part.recalibrated(self.procedure(rest).map))
                 if report is not None:
                     report((split + len(predictions) / folds) / self.plan.max_splits)
         except CalibrantError as reason:
@@ -359,10 +316,10 @@ class Assessor:
         """
         if isinstance(self.records, ClassRecords):
             return 0.0
-        p = _given(self.records)
+        p = self.records.given
         certain = (p <= 0) | (p >= 1)
         count = float(own.weights[certain].sum())
-        if count == 0 or _ruled_out(self.records, p) > 0:
+        if count == 0 or self.records.ruled_out(p) > 0:
             return 0.0
         if_wrong = np.where(p <= 0, own.if_one, own.if_zero)[certain]
         rate: float = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / count)
@@ -413,13 +370,6 @@ class Assessor:
             wrong_certain=first.wrong_certain(),
             n_records=None if self.n_records == records.n else self.n_records,
         )
-
-
-def _outcomes(records: Sample | ClassRecords) -> int:
-    """Return how many different outcomes occur."""
-    if isinstance(records, ClassRecords):
-        return len(np.unique(records.labels))
-    return 1 + records.levels.both_outcomes
 
 
 def verdict_of(main: Change) -> Verdict:

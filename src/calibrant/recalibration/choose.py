@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
+from calibrant.fits.softmax import Family
 from calibrant.fits.spline import curvature_pvalue
 from calibrant.kernels.isotonic import values_of_one_more
-from calibrant.recalibration.maps.base import Map
+from calibrant.recalibration.maps.base import IdentityMap, Map
 from calibrant.recalibration.maps.piecewise import LogisticMap
+from calibrant.recalibration.methods.classes import held_out_path
 from calibrant.recalibration.methods.groups import shifts_pvalue
 from calibrant.recalibration.methods.table import find_method, recalibrations
-from calibrant.recalibration.registry import Candidate, Fitted, Report
-from calibrant.recalibration.samples import RowSample, Sample
+from calibrant.recalibration.registry import Fitted, Method, Report, step_of
+from calibrant.recalibration.samples import ClassRecords, RowSample, Sample
+from calibrant.results import NOTHING
 
 FOLDS = 5
 UNCHANGED = "No change is justified by these records."
 LOSSES = ("log", "brier")
+CLASS_CANDIDATES: tuple[Family, ...] = ("temperature", "vector", "dirichlet")
 MAX_LOSS_SE = 1.0  # standard errors on held-out records by which a simpler candidate may fall behind the best
 MIN_GAIN_SE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
 TEST_LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
@@ -31,54 +35,7 @@ MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
 MIN_COMPILED_LEVELS = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
-class Choice(NamedTuple):
-    """What was chosen, the cross-fitted losses of the candidates, and why some could not be fitted."""
-
-    candidate: Candidate
-    losses: Mapping[str, float]
-    failures: Mapping[str, str]
-
-
-def choose(
-    sample: Sample,
-    candidates: Sequence[Candidate],
-    *,
-    loss: str,
-    folds: int,
-    seed: int,
-    report: Report | None = None,
-) -> Choice:
-    """Cross-fit all candidates on the same folds; take the simplest as good as the best, or no change.
-
-    The first candidate is no change; see `_chosen`. Candidates that cannot be fitted on some fold are left
-    out, with the reason.
-    """
-    if loss not in LOSSES:
-        raise reject_name("loss", str(loss), list(LOSSES))
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise InvalidInputError("folds", "must be a whole number from 2", f"got {folds!r}")
-    if len(sample.levels) > MIN_COMPILED_LEVELS:
-        values_of_one_more.compile_now()
-    try:
-        parts = sample.cut(folds, seed)
-    except TooFewRecordsError as reason:
-        return Choice(candidates[0], {}, {"all": str(reason)})
-    collected: dict[str, Costs] = {}
-    failures: dict[str, str] = {}
-    for done, candidate in enumerate(candidates):
-        if report is not None and done:
-            report(done / len(candidates))
-        try:
-            fits = [(candidate.fit(rest, seed).map, part) for rest, part in parts]
-            collected[candidate.name] = joined_costs([_held_out_costs(*pair, loss) for pair in fits])
-        except CalibrantError as reason:
-            failures[candidate.name] = str(reason)
-    offered = [candidate for candidate in candidates if candidate.name in collected]
-    chosen = _chosen(sample, offered, collected)
-    return Choice(chosen, {name: cost.mean for name, cost in collected.items()}, failures)
-
-
-def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mapping[str, Costs]) -> Candidate:
+def _chosen(sample: Sample, offered: Sequence[Method], costs_by_method: Mapping[str, Costs]) -> Method:
     """Return the simplest change as good as the best if its gain is sure, else what a test speaks for.
 
     Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
@@ -92,14 +49,14 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
         return unchanged
     best = min((costs_by_method[c.name] for c in changes), key=lambda cost: cost.mean)
     simplest = next(c for c in changes if _gap(costs_by_method[c.name], best) <= MAX_LOSS_SE)
-    shifts = next((c for c in changes if c.method.name == SHIFTS), None)
-    if shifts is not None and not simplest.method.needs_covariates and isinstance(sample, RowSample):
+    shifts = next((c for c in changes if c.name == SHIFTS), None)
+    if shifts is not None and not simplest.needs_covariates and isinstance(sample, RowSample):
         closer = costs_by_method[shifts.name].mean < costs_by_method[simplest.name].mean
         simplest = shifts if closer and shifts_pvalue(sample) < TEST_LEVEL else simplest
     gain = _gap(costs_by_method[unchanged.name], costs_by_method[simplest.name])
     if gain > MIN_GAIN_SE:
         return simplest
-    named = {candidate.method.name: candidate for candidate in changes}
+    named = {method.name: method for method in changes}
     if _cox_rejects(sample.levels):
         return named.get(LINE, simplest if gain > 0 else unchanged)
     bent = sample.levels.total >= MIN_CURVE_RECORDS and curvature_pvalue(sample.levels) < TEST_LEVEL
@@ -139,31 +96,80 @@ def auto(
     folds: int = FOLDS,
     report: Report | None = None,
 ) -> Fitted:
-    """Choose by cross-fitting, then fit the choice to all records.
+    """Cross-fit all candidates on the same folds; fit the simplest as good as the best to all records.
 
-    With covariates and many rows the choice is made on a random sample of them.
+    The first candidate is no change; see `_chosen`. Candidates that cannot be fitted on some fold are left
+    out, with the reason. With covariates and many rows the choice is made on a random sample of them.
     """
-    columns = isinstance(sample, RowSample) and bool(sample.covariates)
     if candidates is None:  # simplest first
         known = [row for row in recalibrations().values() if row.auto]
-        offered = [Candidate(row) for row in known if columns or not row.needs_covariates]
+        offered = [row for row in known if sample.covariates or not row.needs_covariates]
     elif isinstance(candidates, str) or not all(isinstance(name, str) for name in candidates):
         raise InvalidInputError("candidates", "must be names of methods", f"got {candidates!r}")
     else:
-        offered = [Candidate(find_method(name)) for name in dict.fromkeys(["identity", *candidates])]
+        offered = [find_method(name) for name in dict.fromkeys(["identity", *candidates])]
+    if loss not in LOSSES:
+        raise reject_name("loss", str(loss), list(LOSSES))
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
+        raise InvalidInputError("folds", "must be a whole number from 2", f"got {folds!r}")
     judged = sample.drawn(MAX_CHOICE, seed) if isinstance(sample, RowSample) and sample.covariates else sample
-    choice = choose(judged, offered, loss=loss, folds=folds, seed=seed, report=report)
-    chosen = choice.candidate
-    if chosen.method.name == "identity" and candidates is None and end_limit(sample.levels) > 0:
-        chosen = Candidate(find_method("limits"))
-    fitted = chosen.fit(sample, seed)
-    unchanged = chosen.method.name in ("identity", "limits")
+    if len(judged.levels) > MIN_COMPILED_LEVELS:
+        values_of_one_more.compile_now()
+    collected: dict[str, Costs] = {}
+    left_out: dict[str, str] = {}
+    chosen = offered[0]
+    try:
+        parts = judged.cut(folds, seed)
+        for done, method in enumerate(offered):
+            if report is not None and done:
+                report(done / len(offered))
+            try:
+                fits = [(method.fit_to(rest, seed=seed).map, part) for rest, part in parts]
+                collected[method.name] = joined_costs([_held_out_costs(*pair, loss) for pair in fits])
+            except CalibrantError as reason:
+                left_out[method.name] = str(reason)
+        chosen = _chosen(judged, [one for one in offered if one.name in collected], collected)
+    except TooFewRecordsError as reason:
+        left_out["all"] = str(reason)
+    if chosen.name == "identity" and candidates is None and end_limit(sample.levels) > 0:
+        chosen = find_method("limits")
+    fitted = chosen.fit_to(sample, seed=seed)
     details: dict[str, Any] = {
         **fitted.details,
-        "chosen": chosen.method.name,
-        "chosen_options": dict(chosen.options),
-        "losses": dict(choice.losses),
-        "left_out": dict(choice.failures),
+        "chosen": chosen.name,
+        "losses": {name: cost.mean for name, cost in collected.items()},
+        "left_out": left_out,
         **({"chosen_on": judged.n} if judged.n < sample.n else {}),
     }
-    return Fitted(fitted.map, (*fitted.notes, *([UNCHANGED] if unchanged else [])), details)
+    unchanged = (UNCHANGED,) if chosen.name in ("identity", "limits") else ()
+    return Fitted(fitted.map, (*fitted.notes, *unchanged), details)
+
+
+def auto_classes(records: ClassRecords, *, seed: int, report: Report | None = None) -> Fitted:
+    """Return the simplest of no change and the softmax maps within one standard error of the best.
+
+    One set of folds serves the choice of a method and that of its penalty.
+    """
+    parts = records.cut(FOLDS, seed)
+    collected = {"identity": joined_costs([part.costs(part.table, "log") for _, part in parts])}
+    penalties: dict[str, float] = {}
+    for name in CLASS_CANDIDATES:
+        step = step_of(report, len(penalties), len(CLASS_CANDIDATES) + 1)
+        collected[name], penalties[name] = held_out_path(parts, name, step)
+    best = min(collected.values(), key=lambda cost: cost.mean)
+    chosen = next(name for name, cost in collected.items() if _gap(cost, best) <= MAX_LOSS_SE)
+    options = {"penalty": penalties[chosen]} if penalties.get(chosen) else NOTHING
+    fitted = Fitted(IdentityMap(), (UNCHANGED,))
+    if chosen != "identity":
+        fitted = find_method(chosen).fit_to(records, options, seed=seed)
+    losses = {name: cost.mean for name, cost in collected.items()}
+    return Fitted(fitted.map, fitted.notes, {**fitted.details, "chosen": chosen, "losses": losses})
+
+
+AUTO = Method(
+    name="auto",
+    fit=auto,
+    fit_classes=auto_classes,
+    meaning="the simplest method within one standard error of the best, if a change is justified at all",
+    citation="Breiman et al. 1984 (one-standard-error rule)",
+)

@@ -19,11 +19,9 @@ from calibrant.errors import (
     UnreadableFileError,
     reject_name,
     reject_rows,
-    warn_user,
 )
 from calibrant.files import parse_json
 from calibrant.fits.levels import Levels
-from calibrant.fits.softmax import Family
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.frames import resolve_inputs
@@ -33,11 +31,10 @@ from calibrant.groups.search import ConfirmedRule, Search
 from calibrant.inputs import NamedColumn, check_aligned, to_array
 from calibrant.parallel import recorded_seed
 from calibrant.recalibration.assess import FAST, SLOW, Assessor
-from calibrant.recalibration.choose import UNCHANGED, auto
-from calibrant.recalibration.maps.base import IdentityMap, PrevalenceMap
-from calibrant.recalibration.methods.classes import held_out_path
+from calibrant.recalibration.choose import AUTO, UNCHANGED
+from calibrant.recalibration.maps.base import PrevalenceMap
 from calibrant.recalibration.methods.table import find_method, recalibrations
-from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, call_fit, reporting, step_of
+from calibrant.recalibration.registry import Fitted, Method, Report, reporting
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import (
     ClassRecords,
@@ -50,7 +47,6 @@ from calibrant.recalibration.samples import (
 )
 from calibrant.recalibration.storage import FitFacts, counted_out
 from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
-from calibrant.results import NOTHING, Array
 
 
 def rules_of(groups: Any) -> tuple[Rule, ...]:
@@ -75,12 +71,6 @@ def rules_of(groups: Any) -> tuple[Rule, ...]:
 Weights = Literal["sampling", "frequency"]
 REAL = (int, float, np.floating)
 
-AUTO = Method(
-    name="auto",
-    fit=auto,
-    meaning="the simplest method within one standard error of the best, if a change is justified at all",
-    citation="Breiman et al. 1984 (one-standard-error rule)",
-)
 MAX_ASSESSED = 20_000  # rows with covariates that are assessed; the map is fitted to all
 MIN_EACH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
 PERFECT = (
@@ -185,6 +175,7 @@ def recalibrate(
         y_prob = np.column_stack([column.values for column in y_prob.values()])
     extra, used = given.extra, recorded_seed(seed)
     shape = () if y_prob is None else to_array(y_prob, "y_prob").shape
+    sample: Sample
     if len(shape) == 2 and shape[1] > 2:
         of_two = {"prevalence": prevalence, "pos_label": pos_label, **extra}
         for name, value in {**of_two, "groups": rules or extra["groups"]}.items():
@@ -192,18 +183,22 @@ def recalibrate(
                 hint = "name the columns with classes=" if name == "pos_label" else ""
                 rule = "must be given for predictions of two classes alone"
                 raise InvalidInputError(name, rule, "got it with several classes", hint)
+        if row.fit_classes is None:
+            hint = f"use {', '.join(name for name, one in recalibrations().items() if one.fit_classes)}"
+            rule = "takes two classes only"
+            raise InvalidInputError(f"method {row.name!r}", rule, "got several", hint)
         several = class_records(
             y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing,
             columns=names,
         )  # fmt: skip
-        with reporting(progress) as report:
-            return fit_classes(several, row, options, weights, used, report)
-    if classes is not None:
-        rule = "must be given for predictions of three classes or more alone"
-        raise InvalidInputError("classes", rule, f"got {classes!r}")
-    sample, dropped = _sample(
-        y_true, y_prob, sample_weight, extra, weights == "frequency", missing, pos_label
-    )
+        sample, dropped = several, several.dropped
+    else:
+        if classes is not None:
+            rule = "must be given for predictions of three classes or more alone"
+            raise InvalidInputError("classes", rule, f"got {classes!r}")
+        sample, dropped = _sample(
+            y_true, y_prob, sample_weight, extra, weights == "frequency", missing, pos_label
+        )
     if rules:  # only patches can be limited to them
         if row.name != "patch":
             got = f"got method {row.name!r}"
@@ -227,29 +222,41 @@ def fit_sample(
     prevalence: float | None = None, weights: Weights = "sampling", report: Report | None = None,
 ) -> Recalibration:  # fmt: skip
     """Fit a method to records that are checked already."""
-    candidate = Candidate(row, MappingProxyType(dict(options)))
+    several, auto = isinstance(sample, ClassRecords), row.name == "auto"
     ratio = None if prevalence is None else _odds_ratio(prevalence, sample)
 
-    def procedure(part: Sample, seed: int, report: Report | None = None) -> Fitted:
-        return candidate.fit(part, seed, report)
+    def procedure(part: Sample, report: Report | None = None) -> Fitted:
+        return row.fit_to(part, options, seed=seed, report=report)
 
-    fitted = procedure(sample, seed, report)
+    fitted, levels = procedure(sample, report), sample.levels
     moved = {} if prevalence is None else {"prevalence": float(prevalence)}
-    auto = row.name == "auto"
-    slow, assessed = auto or row.needs_covariates, sample
+    slow, assessed = auto or row.needs_covariates or (several and row.name != "temperature"), sample
     if isinstance(sample, RowSample) and sample.covariates and slow:
         assessed = sample.drawn(MAX_ASSESSED, seed)
-    plan = SLOW if slow else FAST
+    ends = (levels.values <= 0) | (levels.values >= 1)
+    facts = FitFacts(
+        n=sample.n,
+        effective_n=levels.total,
+        base_rate=levels.base_rate,
+        low=float(levels.values[0]),
+        high=float(levels.values[-1]),
+        levels=len(levels),
+        at_ends=float(levels.weights[ends].sum()),
+        weights=weights,
+        seed=seed,
+    )
     return Recalibration(
         method=row.name,
         chosen=str(fitted.details.get("chosen", row.name)),
-        options=MappingProxyType({**row.options, **options}),
+        options=MappingProxyType({**({} if several else row.options), **options}),
         map=fitted.map if ratio is None else PrevalenceMap(ratio, fitted.map),
-        fit=_facts(sample.n, sample.levels, weights, seed),
-        notes=(*fitted.notes, *([PERFECT] if _split(sample) else [])),
+        fit=facts,
+        notes=(*fitted.notes, *([PERFECT] if not several and _split(levels) else [])),
         details=MappingProxyType({**fitted.details, **moved}),
-        sample=sample,
-        assessor=Assessor(procedure, fitted.map, seed, plan, auto, assessed, sample.n),
+        sample=None if several else sample,
+        assessor=Assessor(procedure, fitted.map, seed, SLOW if slow else FAST, auto, assessed, sample.n),
+        columns=sample.classes if isinstance(sample, ClassRecords) else None,
+        classes=sample.names if isinstance(sample, ClassRecords) else (),
     )
 
 
@@ -310,24 +317,8 @@ def _rows(
     return sample, checked.dropped + int(np.count_nonzero(~kept))
 
 
-def _facts(n: int, levels: Levels, weights: str, seed: int) -> FitFacts:
-    ends = (levels.values <= 0) | (levels.values >= 1)
-    return FitFacts(
-        n=n,
-        effective_n=levels.total,
-        base_rate=levels.base_rate,
-        low=float(levels.values[0]),
-        high=float(levels.values[-1]),
-        levels=len(levels),
-        at_ends=float(levels.weights[ends].sum()),
-        weights=weights,
-        seed=seed,
-    )
-
-
-def _split(sample: Sample) -> bool:
+def _split(levels: Levels) -> bool:
     """Return whether a threshold splits outcomes, with enough of both that chance does not explain it."""
-    levels = sample.levels
     ones = float(levels.ones.sum())
     if min(ones, levels.total - ones) < MIN_EACH_TO_SPLIT:
         return False
@@ -385,84 +376,3 @@ def load_recalibration(path: str | Path) -> Recalibration:
         said = str(error)
         reason = said if said.startswith("got ") else "got a file that is not JSON"
     raise UnreadableFileError(f"file {str(path)!r}", "must be a recalibration", reason)
-
-
-CANDIDATES: tuple[Family, ...] = ("temperature", "vector", "dirichlet")
-FOLDS = 5
-
-
-def fit_classes(
-    records: ClassRecords,
-    row: Method,
-    options: Mapping[str, Any],
-    weights: str,
-    seed: int,
-    report: Report | None = None,
-) -> Recalibration:
-    """Fit a method, or the choice of auto, to checked records of several classes."""
-    auto, named = row.name == "auto", MappingProxyType(dict(options))
-    if auto and options:
-        raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
-
-    def procedure(part: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
-        return choose_classes(part, seed, report) if auto else _fit_method(part, row, named, seed, report)
-
-    fitted = procedure(records, seed, report)
-    for note in fitted.notes:
-        if note != UNCHANGED:
-            warn_user(note, RecalibrationWarning)
-    plan = FAST if row.name == "temperature" else SLOW
-    right = (records.table.argmax(axis=1) == records.labels).astype(np.float64)
-    top = Levels(records.table.max(axis=1), right, records.weights)
-    return Recalibration(
-        method=row.name,
-        chosen=str(fitted.details.get("chosen", row.name)),
-        options=named,
-        map=fitted.map,
-        fit=_facts(records.n, top.with_predictions(top.values), weights, seed),
-        notes=fitted.notes,
-        details=counted_out(fitted.details, records.dropped),
-        assessor=Assessor(procedure, fitted.map, seed, plan, auto, records, records.n),
-        columns=records.classes,
-        classes=records.names,
-    )
-
-
-def _fit_method(
-    records: ClassRecords, method: Method, options: Mapping[str, Any], seed: int, report: Report | None
-) -> Fitted:
-    if method.fit_classes is None:
-        hint = f"use {', '.join(name for name, row in recalibrations().items() if row.fit_classes)}"
-        rule = "takes two classes only"
-        raise InvalidInputError(f"method {method.name!r}", rule, "got several", hint)
-    return call_fit(method, method.fit_classes, records, options, seed, report)
-
-
-def choose_classes(records: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
-    """Return the simplest of no change and the softmax maps within one standard error of the best.
-
-    One set of folds serves the choice of a method and that of its penalty.
-    """
-    parts = records.cut(FOLDS, seed)
-    weights = np.concatenate([part.weights for _, part in parts])
-    losses = {"identity": np.concatenate([part.losses(part.table) for _, part in parts])}
-    penalties: dict[str, float] = {}
-    for name in CANDIDATES:
-        step = step_of(report, len(penalties), len(CANDIDATES) + 1)
-        penalties[name], losses[name] = held_out_path(parts, name, step)
-    means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
-    best = losses[min(means, key=lambda name: means[name])]
-    total = weights.sum()
-
-    def is_as_good(excess: Array) -> bool:
-        mean = float(weights @ excess / total)
-        return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))
-
-    chosen = next(name for name in losses if is_as_good(losses[name] - best))
-    fitted = Fitted(IdentityMap())
-    if chosen != "identity":
-        options = {} if chosen == "temperature" else {"penalty": penalties[chosen]}
-        fitted = _fit_method(records, recalibrations()[chosen], options or NOTHING, seed, None)
-    note = (UNCHANGED,) if chosen == "identity" else ()
-    details = {**fitted.details, "chosen": chosen, "losses": means}
-    return Fitted(fitted.map, (*fitted.notes, *note), MappingProxyType(details))

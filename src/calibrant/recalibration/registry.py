@@ -1,4 +1,4 @@
-"""Method, a row of the registry of recalibration methods, and Candidate, a method with its options."""
+"""Method, a row of the registry of recalibration methods, and how fits report their progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.parallel import Progress, report_progress
 from calibrant.recalibration.maps.base import Map
-from calibrant.recalibration.samples import RowSample, Sample
+from calibrant.recalibration.samples import ClassRecords, Sample
 from calibrant.results import NOTHING
 
 STEPS = 100  # of progress
@@ -101,53 +101,40 @@ class Method:
                 collected |= _keywords(fit)
         return MappingProxyType(collected)
 
+    def fit_to(
+        self,
+        records: Sample,
+        options: Mapping[str, Any] = NOTHING,
+        *,
+        seed: int,
+        report: Report | None = None,
+    ) -> Fitted:
+        """Fit with some options, numbers of numpy as plain ones, and with `report` if the fit takes one."""
+        subject, several = f"method {self.name!r}", isinstance(records, ClassRecords)
+        fit = self.fit_classes if several else self.fit
+        if fit is None:
+            rule = "takes two classes only" if several else "needs probabilities of several classes"
+            raise InvalidInputError(subject, rule)
+        if self.needs_covariates and not records.covariates:
+            hint = "pass covariates={name: column}"
+            raise InvalidInputError(subject, "needs covariates", "got none", hint)
+        if not several and records.n < self.smallest_n:
+            raise TooFewRecordsError(subject, f"needs {self.smallest_n} records", f"got {records.n}")
+        if not several and self.needs_both_outcomes and not records.levels.both_outcomes:
+            got = f"got base rate {records.levels.base_rate:g}"
+            hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
+            raise TooFewRecordsError(subject, "needs both outcomes", got, hint)
+        known = _keywords(fit)
+        for name in options:
+            if name not in known:
+                raise reject_name(f"option of {subject}", name, sorted(known) or ["none"])
+        plain = {name: one.item() if isinstance(one, np.generic) else one for name, one in options.items()}
+        if "report" in inspect.signature(fit).parameters:
+            plain["report"] = report
+        return fit(records, seed=seed, **{**known, **plain})
+
 
 def _keywords(fit: Fit) -> dict[str, Any]:
     given = inspect.signature(fit).parameters.values()
     hidden = ("seed", "report")
     return {p.name: p.default for p in given if p.kind is p.KEYWORD_ONLY and p.name not in hidden}
-
-
-def call_fit(
-    method: Method, fit: Fit, records: Any, options: Mapping[str, Any], seed: int, report: Report | None
-) -> Fitted:
-    """Call a fit with its options, numbers of numpy as plain ones, and with `report` if it takes one."""
-    known = _keywords(fit)
-    for name in options:
-        if name not in known:
-            raise reject_name(f"option of method {method.name!r}", name, sorted(known) or ["none"])
-    plain = {name: item.item() if isinstance(item, np.generic) else item for name, item in options.items()}
-    if "report" in inspect.signature(fit).parameters:
-        plain["report"] = report
-    return fit(records, seed=seed, **{**known, **plain})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A method and its options."""
-
-    method: Method
-    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-
-    def fit(self, sample: Sample, seed: int, report: Report | None = None) -> Fitted:
-        fit = self.method.fit
-        if fit is None:
-            raise InvalidInputError(f"method {self.method.name!r}", "needs probabilities of several classes")
-        method, subject = self.method, f"method {self.method.name!r}"
-        if method.needs_covariates and not (isinstance(sample, RowSample) and sample.covariates):
-            hint = "pass covariates={name: column}"
-            raise InvalidInputError(subject, "needs covariates", "got none", hint)
-        if sample.n < method.smallest_n:
-            rule = f"needs {method.smallest_n} records"
-            raise TooFewRecordsError(subject, rule, f"got {sample.n}")
-        if method.needs_both_outcomes and not sample.levels.both_outcomes:
-            got = f"got base rate {sample.levels.base_rate:g}"
-            hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
-            raise TooFewRecordsError(subject, "needs both outcomes", got, hint)
-        return call_fit(method, fit, sample, self.options, seed, report)
-
-    @property
-    def name(self) -> str:
-        """How tables call it: the method, and the options that differ from its defaults."""
-        extra = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
-        return f"{self.method.name} ({extra})" if extra else self.method.name

@@ -6,13 +6,13 @@ import heapq
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewRecordsError, reject_name, reject_rows
-from calibrant.fits.levels import SAFE, Levels, levels_of_sorted
+from calibrant.fits.levels import SAFE, Costs, Levels, costs, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.rules import Rule
@@ -28,7 +28,7 @@ from calibrant.inputs import (
     unwrap,
 )
 from calibrant.metrics.multiclass import ClassColumns, class_names, classes_hint, columns_named
-from calibrant.metrics.scores import CLIP
+from calibrant.recalibration.maps.base import Map
 from calibrant.records import Missing
 from calibrant.results import Array
 
@@ -41,30 +41,81 @@ MAX_DEALT_RECORDS = 2**19  # records that are dealt to folds one by one; more ar
 FOLD_CELLS = 2**16  # that neighboring predictions are merged into for that
 
 
-class Sample(Protocol):
+class Sample:
     """What a method fits: levels, and a way to hold part of the records back."""
 
-    @property
-    def levels(self) -> Levels: ...
+    is_single = False  # whether records are known one by one
+    clusters: Ints | None = None
+    covariates: Mapping[str, npt.NDArray[Any]] | None = None
 
     @property
-    def n(self) -> int: ...
+    def levels(self) -> Levels:
+        raise NotImplementedError
 
     @property
-    def binary(self) -> bool: ...
+    def n(self) -> int:
+        raise NotImplementedError
 
     @property
-    def weighted(self) -> bool: ...
+    def binary(self) -> bool:
+        return True
 
     @property
-    def why_not_splittable(self) -> str: ...  # empty where the records can be cut into folds
+    def weighted(self) -> bool:
+        return False
 
-    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
+    @property
+    def why_not_splittable(self) -> str:
+        """Why the records cannot be cut into folds; empty where they can."""
+        return ""
+
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold); `stratified` folds have the same share of outcomes."""
+        raise NotImplementedError
+
+    @property
+    def unmerged(self) -> Levels:
+        """The records one by one where they are known, for maps that tell equal predictions apart."""
+        return self.levels
+
+    @property
+    def given(self) -> Array:
+        """The predictions, one per unmerged record."""
+        return self.unmerged.values
+
+    @property
+    def outcomes_seen(self) -> int:
+        return 1 + self.levels.both_outcomes
+
+    def recalibrated(self, fitted: Map) -> Array:
+        return fitted.predict(self.given, self.covariates if fitted.needs_covariates else None)
+
+    def under(self, predictions: Array) -> Levels:
+        """Return the unmerged records with other predictions; of several classes, the predicted class."""
+        return replace(self.unmerged, values=predictions)
+
+    def costs(self, predictions: Array, loss: str, clip: float = SAFE) -> Costs:
+        return costs(self.unmerged, predictions, loss, clip)
+
+    def ruled_out(self, predictions: Array) -> float:
+        """Return how many records have an outcome that was given probability 0 exactly."""
+        rates = self.unmerged.rates
+        wrong = np.where(predictions <= 0, rates, np.where(predictions >= 1, 1.0 - rates, 0.0))
+        return float(self.unmerged.weights @ wrong)
+
+
+def _dealt(keys: npt.NDArray[Any], folds: int, seed: int, stratified: bool) -> Ints:
+    """Return the fold of each record, drawn at random; stratified ones deal equal keys evenly."""
+    if len(keys) < folds:
+        raise TooFewRecordsError("folds", f"need {folds} records", f"got {len(keys)}")
+    draws = np.random.default_rng(seed).random(len(keys))
+    fold = np.empty(len(keys), dtype=np.int64)
+    fold[np.lexsort((draws, keys)) if stratified else np.argsort(draws)] = np.arange(len(keys)) % folds
+    return fold
 
 
 @dataclass(frozen=True, eq=False)
-class RowSample:
+class RowSample(Sample):
     """Single records in canonical order: by prediction, outcome, weight, cluster, then covariates.
 
     The weights sum to the (effective) number of records. `covariates` are columns in the same order.
@@ -79,7 +130,7 @@ class RowSample:
     rules: tuple[Rule, ...] = ()  # groups to repair that rules define
     binary: bool = True
     weighted: bool = False
-    why_not_splittable = ""
+    is_single = True
 
     @property
     def n(self) -> int:
@@ -98,7 +149,6 @@ class RowSample:
 
     @property
     def unmerged(self) -> Levels:
-        """The records one by one, for maps that tell records of equal prediction apart."""
         return Levels(self.predictions, self.outcomes, self.weights)
 
     def where(self, chosen: npt.NDArray[Any]) -> RowSample:
@@ -125,21 +175,15 @@ class RowSample:
         last = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
         return self.where(np.isin(self.clusters, order[:last]))
 
-    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[RowSample, RowSample]]:
         fold = self.fold_of(folds, seed, stratified)
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
 
     def fold_of(self, folds: int, seed: int, stratified: bool = True) -> Ints:
         """Return the fold of each record: stratified by outcome or not, or whole clusters at a time."""
-        if self.clusters is not None:
-            return _dealt_clusters(self.clusters, folds, seed)
-        if self.n < folds:
-            raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
-        draws = np.random.default_rng(seed).random(self.n)
-        order = np.lexsort((draws, self.outcomes)) if stratified else np.argsort(draws)
-        fold = np.empty(self.n, dtype=np.int64)
-        fold[order] = np.arange(self.n) % folds
-        return fold
+        if self.clusters is None:
+            return _dealt(self.outcomes, folds, seed, stratified)
+        return _dealt_clusters(self.clusters, folds, seed)
 
 
 def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
@@ -159,15 +203,12 @@ def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class CellSample:
+class CellSample(Sample):
     """Unweighted 0/1 records known only by cell: how many of either outcome each cell holds."""
 
     values: Array
     ones: Ints
     zeros: Ints
-    binary = True
-    weighted = False
-    why_not_splittable = ""
 
     @property
     def n(self) -> int:
@@ -177,11 +218,9 @@ class CellSample:
     def levels(self) -> Levels:
         counts = self.ones + self.zeros
         held = counts > 0
-        return Levels(
-            self.values[held], (self.ones / np.maximum(counts, 1))[held], counts[held].astype(float)
-        )
+        return Levels(self.values[held], self.ones[held] / counts[held], counts[held].astype(float))
 
-    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[CellSample, CellSample]]:
         """Deal the records of every cell at random."""
         if self.n < folds:
             raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
@@ -212,13 +251,21 @@ def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[
 
 
 @dataclass(frozen=True, eq=False)
-class LevelSample:
+class LevelSample(Sample):
     """Levels whose single records are not known any more: a sketch of weighted records or of fractions."""
 
-    levels: Levels
-    n: int
-    binary: bool
+    merged: Levels
+    count: int
+    binary: bool = True
     weighted: bool = True
+
+    @property
+    def levels(self) -> Levels:
+        return self.merged
+
+    @property
+    def n(self) -> int:
+        return self.count
 
     @property
     def why_not_splittable(self) -> str:
@@ -231,12 +278,11 @@ class LevelSample:
 
 
 @dataclass(frozen=True, eq=False)
-class ForecastSample:
+class ForecastSample(Sample):
     """The records behind exact forecasts: levels at once, single records only when they are to be dealt."""
 
     forecasts: Forecasts
     frequency: bool = False
-    why_not_splittable = ""
 
     @property
     def n(self) -> int:
@@ -254,7 +300,7 @@ class ForecastSample:
     def levels(self) -> Levels:
         return Levels.of(self.forecasts, frequency=self.frequency)
 
-    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
         """Deal the single records; very many are known by their cell alone afterwards."""
         dealt = self.rows if self.in_cells is None else self.in_cells
         return dealt.cut(folds, seed, stratified)
@@ -395,8 +441,8 @@ def _codes(column: npt.NDArray[Any]) -> Ints:
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassRecords:
+@dataclass(frozen=True, eq=False)
+class ClassRecords(Sample):
     """Rows in canonical order; `labels` are columns of the table; weights sum to the effective number."""
 
     table: Array
@@ -405,10 +451,25 @@ class ClassRecords:
     ranks: Ints  # the place of each class in an order that does not depend on the order of the columns
     names: tuple[str, ...] = ()  # of the columns, where they are texts
     dropped: int = 0  # rows of the user that were left out for a gap
+    is_single = True
 
     @property
     def n(self) -> int:
         return len(self.labels)
+
+    @property
+    def given(self) -> Array:
+        return self.table
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The predicted class: how likely it was, and how often it was right."""
+        top = self.under(self.table)
+        return top.with_predictions(top.values)
+
+    @property
+    def outcomes_seen(self) -> int:
+        return len(np.unique(self.labels))
 
     @property
     def classes(self) -> int:
@@ -419,21 +480,27 @@ class ClassRecords:
         return replace(self, table=table, labels=labels, weights=weights)
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[ClassRecords, ClassRecords]]:
-        if self.n < folds:
-            raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
-        draws = np.random.default_rng(seed).random(self.n)
-        order = np.lexsort((draws, self.ranks[self.labels])) if stratified else np.argsort(draws)
-        fold = np.empty(self.n, dtype=np.int64)
-        fold[order] = np.arange(self.n) % folds
+        fold = _dealt(self.ranks[self.labels], folds, seed, stratified)
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
 
-    def losses(self, table: Array) -> Array:
-        """Return the log loss of each record under other probabilities, at most 14 nats: for choices."""
-        return self.log_losses(table, SAFE)
+    def costs(self, predictions: Array, loss: str, clip: float = SAFE) -> Costs:
+        if loss == "brier":
+            hit = np.arange(self.classes) == self.labels[:, None]
+            lost = ((predictions - hit) ** 2).sum(axis=1)
+        else:
+            lost = -np.log(np.clip(self._of_outcomes(predictions), clip, 1.0))
+        return Costs(lost, lost, np.ones(self.n), self.weights)
 
-    def log_losses(self, table: Array, clip: float = CLIP) -> Array:
-        chosen = table[np.arange(self.n), self.labels]
-        return np.asarray(-np.log(np.clip(chosen, clip, 1.0)))
+    def under(self, predictions: Array) -> Levels:
+        top = predictions.argmax(axis=1)
+        confidence = np.clip(predictions[np.arange(self.n), top], 0.0, 1.0)
+        return Levels(confidence, (top == self.labels).astype(np.float64), self.weights)
+
+    def ruled_out(self, predictions: Array) -> float:
+        return float(self.weights[self._of_outcomes(predictions) <= 0].sum())
+
+    def _of_outcomes(self, predictions: Array) -> Array:
+        return np.asarray(predictions[np.arange(self.n), self.labels])
 
 
 def probabilities_of_logits(logits: Any) -> Array:

@@ -101,33 +101,18 @@ def interpolated(x: Array, values: Array, heights: Array) -> Array:
 
 
 def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array], Array]:
-    if size < len(values):
-        return lambda x: _among_many(x, values, heights)
     find = finder(values, "right", size)
-    base, slope, height = linear_pieces(values, heights)
-    end = np.append(heights, heights[-1])
-    lowest, highest = np.minimum(height, end), np.maximum(height, end)
 
     def linear(x: Array) -> Array:
-        piece = find(x)
-        result = x - base[piece]
-        result *= slope[piece]
-        result += height[piece]
-        np.maximum(result, lowest[piece], out=result)
-        return np.asarray(np.minimum(result, highest[piece], out=result))
+        right = find(x)
+        left, right = np.maximum(right - 1, 0), np.minimum(right, len(values) - 1)
+        start, stop, base = heights[left], heights[right], values[left]
+        with np.errstate(invalid="ignore"):  # before and after all knots a piece has no length
+            rise = slopes(stop - start, values[right] - base)
+        result = start + rise * (x - base)
+        return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
 
     return linear
-
-
-def _among_many(x: Array, values: Array, heights: Array) -> Array:
-    """Interpolate fewer numbers than there are pieces: those of their pieces alone."""
-    right = np.searchsorted(values, x, side="right")
-    left, right = np.maximum(right - 1, 0), np.minimum(right, len(values) - 1)
-    start, stop = heights[left], heights[right]
-    with np.errstate(invalid="ignore"):  # before and after all knots a piece has no length
-        rise = slopes(stop - start, values[right] - values[left])
-    result = start + rise * (x - values[left])
-    return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
 
 
 def slopes(rises: Array, runs: Array) -> Array:

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
+from calibrant.fits.levels import Costs, joined_costs
 from calibrant.fits.softmax import Family, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.methods.curves import WRONG_WAY, temperature_of
-from calibrant.recalibration.registry import Candidate, Fitted, Method, Report
+from calibrant.recalibration.registry import Fitted, Method, Report
 from calibrant.recalibration.samples import ClassRecords, sample_of
 from calibrant.results import Array
 
@@ -91,33 +92,31 @@ def _settled(
         return float(penalty)
     if records.n < FOLDS:
         return PENALTIES[0]
-    return held_out_path(records.cut(FOLDS, seed), family, report)[0]
+    return held_out_path(records.cut(FOLDS, seed), family, report)[1]
 
 
 def held_out_path(
     parts: Sequence[tuple[ClassRecords, ClassRecords]], family: Family, report: Report | None = None
-) -> tuple[float, Array]:
-    """Return the penalty with the least held-out log loss, tried from strong to weak, and these losses."""
+) -> tuple[Costs, float]:
+    """Return the least held-out log loss, and its penalty; they are tried from strong to weak."""
     penalties = (0.0,) if family == "temperature" else PENALTIES
-    weights = np.concatenate([part.weights for _, part in parts])
     paths = [
         softmax_path(rest.table, rest.labels, rest.weights, family, penalties, tolerance=LOOSE)
         for rest, _ in parts
     ]
-    tried: list[tuple[float, float, Array]] = []
+    tried: list[tuple[Costs, float]] = []
     for fits in zip(*paths, strict=True):
         rates = [
             softmax_rates(part.table, fit.matrix, fit.intercepts)
             for (_, part), fit in zip(parts, fits, strict=True)
         ]
-        losses = np.concatenate([part.losses(q) for (_, part), q in zip(parts, rates, strict=True)])
-        tried.append((float(weights @ losses / weights.sum()), fits[0].penalty, losses))
+        costs = joined_costs([part.costs(q, "log") for (_, part), q in zip(parts, rates, strict=True)])
+        tried.append((costs, fits[0].penalty))
         if report is not None:
             report(len(tried) / (len(penalties) + 1))
-        if tried[-1][0] > min(one[0] for one in tried) + MAX_EXCESS_LOSS:
+        if costs.mean > min(one.mean for one, _ in tried) + MAX_EXCESS_LOSS:
             break
-    _, penalty, losses = min(tried, key=lambda one: one[0])
-    return penalty, losses
+    return min(tried, key=lambda one: one[0].mean)
 
 
 def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Report | None = None) -> Fitted:
@@ -136,7 +135,7 @@ def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, se
     sample = sample_of(forecasts)
     if row.needs_both_outcomes and not sample.levels.both_outcomes:
         return Fitted(IdentityMap())
-    return Candidate(row).fit(sample, seed)
+    return row.fit_to(sample, seed=seed)
 
 
 def _turned_inside(fits: Sequence[Fitted]) -> tuple[str, ...]:
