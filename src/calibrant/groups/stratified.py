@@ -26,6 +26,7 @@ Codes = npt.NDArray[np.intp]
 RIDGE = 0.5  # on the slope of the recalibration, whose regressor has unit variance
 NEAR_CERTAIN = 1e-6  # predictions are kept this far from 0 and 1 before logits are taken
 NEWTON_STEPS = 25
+MAX_FITTED = 20_000  # points to which the recalibration is fitted: means of neighbors beyond
 NULL_DIRECTION = 1e-9  # of the largest eigenvalue: below it a direction of the covariance carries nothing
 ROUNDING = 1e-9  # a simulated statistic this close to the observed one counts as equal
 MAX_EXACT_VARIANCE = 100.0  # of a group's events: beyond it the law of a pair is normal
@@ -49,7 +50,7 @@ def prediction_strata(prediction: Array) -> Codes:
 
 
 def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Array:
-    """Return logits of the best logistic curve of the predictions, with a light ridge on its slope."""
+    """Return logits of the best logistic curve of ascending predictions, with a light ridge on its slope."""
     from scipy.special import expit, logit
 
     x = logit(np.clip(prediction, NEAR_CERTAIN, 1 - NEAR_CERTAIN))
@@ -57,12 +58,17 @@ def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Arr
     weight = weight / weight.mean()
     rate = float((weight @ outcome + 0.5) / (weight.sum() + 1))
     beta = np.array([logit(rate), 0.0])
+    at, mass, events = x, weight, weight * outcome
+    if len(x) > MAX_FITTED:  # neighbors share a point of the curve
+        starts = np.arange(0, len(x), len(x) // MAX_FITTED + 1)
+        mass, events, moment = (np.add.reduceat(one, starts) for one in (weight, events, weight * x))
+        at = moment / mass
     for _ in range(NEWTON_STEPS):
-        fitted = expit(beta[0] + beta[1] * x)
-        surplus, spread = weight * (outcome - fitted), weight * fitted * (1 - fitted)
-        gradient = np.array([surplus.sum(), surplus @ x - RIDGE * beta[1]])
-        cross = float(spread @ x)
-        hessian = np.array([[spread.sum() + NEAR_CERTAIN, cross], [cross, spread @ x**2 + RIDGE]])
+        fitted = expit(beta[0] + beta[1] * at)
+        surplus, spread = events - mass * fitted, mass * fitted * (1 - fitted)
+        gradient = np.array([surplus.sum(), surplus @ at - RIDGE * beta[1]])
+        cross = float(spread @ at)
+        hessian = np.array([[spread.sum() + NEAR_CERTAIN, cross], [cross, spread @ at**2 + RIDGE]])
         step = np.clip(np.linalg.solve(hessian, gradient), -2.0, 2.0)
         beta = beta + step
         if np.abs(step).max() < 1e-8:
@@ -100,7 +106,8 @@ class StratifiedScores:
         if weight is not None and np.ptp(weight) <= ROUNDING * weight.max():
             weight = None
         mass = np.ones(len(prediction)) if weight is None else weight / weight.mean()
-        order = np.lexsort((mass, outcome, group, prediction))
+        keys = (outcome, group, prediction)
+        order = np.lexsort(keys if weight is None else (mass, *keys))
         p, y, mass = prediction[order], outcome[order], mass[order]
         return cls(
             prediction_strata(p),
@@ -217,7 +224,7 @@ class StratifiedScores:
     def draw(self, place: Array | None, draws: int, seed: int) -> Array:
         """Simulate the statistic, and that of a trend along places, under the null: two columns."""
         if len(self.group) * draws >= MIN_SHUFFLES_COMPILED:
-            shuffle_rows.compile_now()
+            (shuffled_sums if self.weight is None else shuffle_rows).compile_now()
 
         def work(generator: np.random.Generator, rows: int) -> Array:
             if self.weight is not None and self.cluster is None:
@@ -237,7 +244,12 @@ class StratifiedScores:
         for k in self.shared_strata.tolist():
             part = slice(self.starts[k], self.starts[k + 1])
             inside, code = np.unique(self.group[part], return_inverse=True)
-            total[:, inside] += _shuffled(self.residual[part], generator, rows) @ np.eye(len(inside))[code]
+            if shuffled_sums.worth_compiling(0):
+                sums = np.zeros((rows, len(inside)))
+                shuffled_sums(generator.random((rows, len(code))), self.residual[part], code, sums)
+            else:
+                sums = _shuffled(self.residual[part], generator, rows) @ np.eye(len(inside))[code]
+            total[:, inside] += sums
         return total
 
     def _weighted_draws(self, generator: np.random.Generator, rows: int, place: Array | None) -> Array:
@@ -281,6 +293,17 @@ def shuffle_rows(copies: npt.NDArray[Any], uniforms: Array) -> None:
             held = copies[row, last]
             copies[row, last] = copies[row, chosen]
             copies[row, chosen] = held
+
+
+@compiled
+def shuffled_sums(uniforms: Array, values: Array, group: Codes, sums: Array) -> None:
+    """Add shuffled values to the groups of their new places: `shuffle_rows` without keeping the copies."""
+    for row in range(uniforms.shape[0]):
+        left = values.copy()
+        for last in range(len(values) - 1, -1, -1):
+            chosen = int(uniforms[row, last] * (last + 1))
+            sums[row, group[last]] += left[chosen]
+            left[chosen] = left[last]
 
 
 def _weighted_covariance(squares: Array, counts: Array, size: Codes) -> Array:
