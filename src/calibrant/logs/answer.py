@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -195,7 +196,7 @@ class Options:
 
 
 @dataclass
-class LogFile:
+class LogFile(ABC):
     """One file of samples. Subclasses know the tool; `notes` count what deserves a warning."""
 
     path: Path
@@ -210,11 +211,12 @@ class LogFile:
         with self.checked("header"):
             self.read_header()
 
+    @abstractmethod
     def read_header(self) -> None:
         """Find the task, the model and the version."""
 
-    def samples(self) -> Iterator[Answer]:
-        raise NotImplementedError
+    @abstractmethod
+    def samples(self) -> Iterator[Answer]: ...
 
     def logged_field(self, places: list[Mapping[str, Any]], where: str) -> float:
         """Return the confidence that a field holds; the first of `places` that has it counts."""

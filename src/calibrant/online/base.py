@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
@@ -83,7 +83,7 @@ class Pending:
         return cls(fields.count("most"), fields.flag("rolling"), fields.flag("learning"))
 
 
-class Stream(Saved, ABC):
+class Stream(Saved):
     """A player in one stream: it forecasts, then learns the outcome, at once or late by its key.
 
     One rule for late outcomes holds for all: nothing is refused, but when more than `delay` earlier
@@ -256,8 +256,9 @@ class GuidedStream(Stream):
     def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
         """Return the next forecast, and what is kept until its outcome is learned."""
 
+    @abstractmethod
     def _run(self, outcomes: Array, guides: Array | None) -> Run:
-        raise NotImplementedError
+        """Forecast and learn many rounds."""
 
     def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
         """Return the forecast of the next outcome.

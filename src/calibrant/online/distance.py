@@ -222,7 +222,9 @@ class DistanceForecaster(GuidedStream):
         batches : array-like, optional
             A label per row; each stretch of equal labels (a day) is forecast whole, then learned.
         """
-        outcomes, guides = self._columns(y, p)
+        return self._run(*self._columns(y, p), batches)
+
+    def _run(self, outcomes: Array, guides: Array | None, batches: Any = None) -> Run:
         ends = batch_ends(batches, len(outcomes))
         found = self._grid.run(outcomes, guides, ends)
         return self._finished(*found, batch=int(np.diff(ends, prepend=0).max(initial=0)))

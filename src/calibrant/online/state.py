@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -141,17 +142,17 @@ def _up_to(most: float) -> str:
     return "" if most == math.inf else f" to {most:g}"
 
 
-class Saved:
+class Saved(ABC):
     """What is kept in files: a state as JSON text, written and read whole."""
 
+    @abstractmethod
     def to_json(self) -> str:
         """Return the whole state as JSON text."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def from_json(cls, text: str) -> Self:
         """Return the object whose state this is; every field is checked."""
-        raise NotImplementedError
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, whole and under a lock."""
