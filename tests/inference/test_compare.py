@@ -219,3 +219,21 @@ def test_a_p_value_that_stays_on_the_limit_is_undecided():
     assert not found.real
     assert str(found).startswith("Undecided between a and b: p = 0.045 is too close to 0.05")
     assert found.to_dict()["undecided"][0]["first"] == "a"
+
+
+@pytest.mark.parametrize("measure", ["atb", "smooth", "brier", "slope"])
+@pytest.mark.parametrize("n", [200, 30_000])
+def test_the_order_in_which_models_are_named_changes_nothing_but_the_sign(measure, n):
+    rng = np.random.default_rng(4)
+    p = rng.random(n)
+    models = {"p": p, "q": np.clip(p + 0.05 * rng.normal(size=n), 0.01, 0.99), "r": 0.1 + 0.8 * p}
+    y = rng.random(n) < p
+    found = cb.compare(y, models, measure=measure, draws=99)
+    turned = cb.compare(y, dict(reversed(models.items())), measure=measure, draws=99)
+    other = {(pair.second, pair.first): pair for pair in turned.differences}
+    assert turned.values == found.values
+    assert list(found.values) == list(found.scores) == list(models)
+    for pair in found.differences:
+        mirror = other[pair.first, pair.second]
+        assert (pair.pvalue, pair.adjusted) == (mirror.pvalue, mirror.adjusted)
+        assert (pair.lower, pair.upper) == pytest.approx((-mirror.upper, -mirror.lower), rel=1e-9)

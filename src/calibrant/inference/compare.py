@@ -336,6 +336,10 @@ def compare(
         for name, forecasts in models.items():
             refuse_certain(forecasts, row.name, f"model {name!r}")
     values = map_threads_named(lambda one: float(row.function.core(one, **row.options)), models, size=size)
+    # draws follow the contents of the models: whichever is named first, the same rows are resampled
+    order = sorted(models, key=lambda name: (values[name], models[name].values.tobytes()))
+    models = {name: models[name] for name in order}
+    rows = replace(rows, models={name: rows.models[name] for name in order})
     cells = [] if related else on_cells(models, row, values, confidence)
     taken = [model.cells for model in cells] or list(models.values())
     widenings = [model.widening for model in cells] or [0.0] * len(models)
@@ -349,16 +353,18 @@ def compare(
         if related:
             centre = np.nanmean(drawn, axis=0)
             drawn = centre + related.widening(confidence) * (drawn - centre)
-        errors = [
-            (name, _Error(float(error_of(row, values[name])), error_of(row, column), factor, widening))
+        errors = {
+            name: _Error(float(error_of(row, values[name])), error_of(row, column), factor, widening)
             for name, column, widening, factor in zip(
                 models, drawn.T, widenings, [_bias_factor(one, row) for one in taken], strict=True
             )
-        ]
+        }
         pvalues = calibration_pvalues(models, cells, row, how)
         pairs = [
-            widen_if_calibrated(_difference(*one, *other, confidence), pvalues, rows, row, confidence)
-            for one, other in combinations(errors, 2)
+            widen_if_calibrated(
+                _difference(one, errors[one], other, errors[other], confidence), pvalues, rows, row, confidence
+            )
+            for one, other in combinations(named, 2)
         ]
         adjusted = holm([pair.pvalue for pair in pairs])
         return [replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True)], count
@@ -378,7 +384,7 @@ def compare(
         draws=count,
         seed=drawing.seed,
         dropped=rows.dropped,
-        scores=map_threads_named(decompose, models, size=size),
+        scores=map_threads_named(decompose, {name: models[name] for name in named}, size=size),
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
         added=sum(sorted(widenings)[-2:]),
         clusters=related,

@@ -259,8 +259,8 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
         scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
         return exceedance(float(scores[0]), scores[1:]), entry.ideal
-    values = _on_residuals(entry, forecasts, forecasts.residuals[None])
-    if values is None:
+    at_once = batched(forecasts, entry)
+    if not (at_once or entry.null.power):
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
         raise InvalidInputError(f"measure {entry.name!r}", rule, hint=hint)
@@ -269,10 +269,15 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         hint = Hint("test with {}", measure="smooth")
         raise TooFewRecordsError(f"measure {entry.name!r}", rule, "signs never change it", hint)
 
-    def work(generator: np.random.Generator, rows: int) -> Array:
-        return np.asarray(_on_residuals(entry, forecasts, null.residuals(generator, rows)))
+    def values_of(residuals: Array) -> Array:
+        if at_once:
+            return values_of_residuals(forecasts, entry, residuals)
+        return one_by_one(forecasts, entry, forecasts.weights * forecasts.values + residuals)
 
-    drawn = drawing.run(work, null.width, alone=not batched(forecasts, entry))
+    drawn = drawing.run(
+        lambda generator, rows: values_of(null.residuals(generator, rows)), null.width, alone=not at_once
+    )
+    values = values_of(forecasts.residuals[None])
     centre, mean = centre_of(forecasts, entry), _null_mean(forecasts, entry)
     pvalue = exceedance(float(badness(entry, values, centre)[0]), badness(entry, drawn, centre))
     if not (entry.signed or entry.null.two_sided):  # only of these it does not depend on how rows are related
@@ -284,15 +289,6 @@ def has_sign_test(forecasts: Forecasts, entry: Measure) -> bool:
     """Return whether residuals are all that the statistic needs."""
     known = entry.name in SLOPES or entry.name == DEFAULT_TEST or bool(entry.null.power)
     return known or batched(forecasts, entry)
-
-
-def _on_residuals(entry: Measure, forecasts: Forecasts, residuals: Array) -> Array | None:
-    """Take the statistic of each row of residuals; None where residuals are not all it needs."""
-    if batched(forecasts, entry):
-        return values_of_residuals(forecasts, entry, residuals)
-    if not entry.null.power:
-        return None
-    return one_by_one(forecasts, entry, forecasts.weights * forecasts.values + residuals)
 
 
 def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law | None, str]:
