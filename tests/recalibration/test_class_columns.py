@@ -115,7 +115,7 @@ def test_rows_are_counted_as_the_user_counts_them_where_others_are_dropped():
         cb.recalibrate(labels, table, missing="drop")
     table[20] = np.nan
     labels[21] = 7
-    with pytest.raises(cb.InvalidInputError, match=r"must be one of the classes 0, 1, 2; got 7.0 in row 21"):
+    with pytest.raises(cb.InvalidInputError, match=r"must be one of the classes 0, 1, 2; got 7 in row 21"):
         cb.recalibrate(labels, table, missing="drop")
     with pytest.raises(cb.InvalidInputError, match="must have a row without missing values"):
         cb.recalibrate(labels, np.full_like(table, np.nan), missing="drop")

@@ -17,6 +17,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import (
     ROW_SUM,
+    InputNames,
     check_aligned,
     check_weights,
     is_missing,
@@ -32,6 +33,7 @@ from calibrant.results import Array
 MAX_NAMES_SHOWN = 5  # names in a message
 MAX_TERMS = 1_000_000  # of a polynomial in all probabilities, for all classes
 Mask = npt.NDArray[np.bool_]
+_NAMES = InputNames(prediction="probabilities")
 _CLASSES = """\
 y_true
     The class that occurred, per record.
@@ -183,7 +185,7 @@ def top_label(
     >>> top_label([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]).values.tolist()
     [0.6, 0.7]
     """
-    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
+    rows = checked_classes(probabilities, y_true, classes, missing, sample_weight)
     top = np.argmax(rows.table, axis=1)
     confidence = rows.table[np.arange(len(rows.table)), top]
     return rows.forecasts(top == rows.labels, confidence, sample_weight)
@@ -216,7 +218,7 @@ def one_vs_rest(
     >>> one_vs_rest(["a", "c"], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]], "c", classes="abc").values.tolist()
     [0.1, 0.3]
     """
-    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
+    rows = checked_classes(probabilities, y_true, classes, missing, sample_weight)
     place = _places([label], rows.names, "label")[0]
     return rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
 
@@ -242,7 +244,7 @@ def class_wise(
     >>> sorted(class_wise([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]))
     [0, 1, 2]
     """
-    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
+    rows = checked_classes(probabilities, y_true, classes, missing, sample_weight)
     return {
         name: rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
         for place, name in enumerate(rows.names)
@@ -272,7 +274,7 @@ def class_low_degree_error(
     >>> class_low_degree_error([0, 1], [[0.75, 0.25], [0.25, 0.75]])
     0.125
     """
-    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
+    rows = checked_classes(probabilities, y_true, classes, missing, sample_weight)
     count = rows.table.shape[1]
     terms = math.comb(whole_number("degree", degree, 0, 20) + count - 1, degree)
     if terms * count > MAX_TERMS:
@@ -293,7 +295,7 @@ def class_low_degree_error(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+class ClassRows:
     """Probabilities, names of the columns and the column of the class that occurred; all rows, gaps too."""
 
     table: Array
@@ -310,28 +312,36 @@ class _Rows:
         return Forecasts(y, p, sample_weight=weights, missing=self.missing)
 
 
-def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing, sample_weight: Any) -> _Rows:
+def checked_classes(
+    probabilities: Any,
+    y_true: Any,
+    classes: Any,
+    missing: Missing,
+    sample_weight: Any,
+    names: InputNames = _NAMES,
+    columns: Sequence[Any] = (),
+) -> ClassRows:
     """Check the table of probabilities and find, for each row, the column of the class that occurred."""
     if missing not in ("error", "drop"):
         raise reject_name("missing", missing, ["error", "drop"])
-    columns = ClassColumns.of(probabilities, "probabilities")
-    table = columns.numbers(probabilities)
-    labels = to_array(y_true, "y_true")
+    called = ClassColumns.of(probabilities, names.prediction)
+    table = called.numbers(probabilities)
+    labels = to_array(y_true, names.outcome)
     if labels.shape != (len(table),):
         got = f"got shape {labels.shape} for {pluralize(len(table), 'row')}"
-        raise InvalidInputError("y_true", "must be one class label per row", got)
-    check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
-    check_aligned(sample_weight, row_labels(probabilities), ("sample_weight", "probabilities"))
-    kept = _complete(table, labels, missing, columns)
-    columns.check_rows(table, kept)
-    known = _whole(labels, kept)
-    names = class_names(classes, columns_named(probabilities), known, table.shape[1], "probabilities")
-    places = _places([names[0] if label is None else label for label in known], names, "y_true")
-    return _Rows(table, names, places, kept, missing)
+        raise InvalidInputError(names.outcome, "must be one class label per row", got)
+    check_aligned(y_true, row_labels(probabilities), (names.outcome, names.prediction))
+    check_aligned(sample_weight, row_labels(probabilities), (names.weight, names.prediction))
+    kept = _complete(table, labels, missing, called, names)
+    called.check_rows(table, kept)
+    known, columns = _whole(labels, kept), columns or columns_named(probabilities)
+    classes = class_names(classes, columns, known, table.shape[1], names.prediction)
+    places = _places([classes[0] if label is None else label for label in known], classes, names.outcome)
+    return ClassRows(table, classes, places, kept, missing)
 
 
 def _complete(
-    table: Array, labels: npt.NDArray[Any], missing: Missing, columns: ClassColumns
+    table: Array, labels: npt.NDArray[Any], missing: Missing, columns: ClassColumns, names: InputNames
 ) -> npt.NDArray[np.bool_]:
     """Return the rows that have a label and every probability."""
     absent = np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
@@ -339,14 +349,14 @@ def _complete(
     gaps = np.asarray(empty.any(axis=1))
     if missing == "error":
         columns.reject_cells("must not be missing", table, empty, DROP_MISSING)
-        reject_rows("y_true", "must not be missing", labels, absent, DROP_MISSING)
+        reject_rows(names.outcome, "must not be missing", labels, absent, DROP_MISSING)
     kept = ~(gaps | absent)
     if not kept.any():
         rule, got = (
             "must have a row without missing values",
             f"got {pluralize(len(table), 'row')}, all with one",
         )
-        raise InvalidInputError("probabilities", rule, got)
+        raise InvalidInputError(names.prediction, rule, got)
     return np.asarray(kept)
 
 

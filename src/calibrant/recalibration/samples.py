@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewRecordsError, reject_name, reject_rows
+from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewRecordsError, reject_rows
 from calibrant.fits.levels import SAFE, Costs, Levels, costs, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -19,15 +19,12 @@ from calibrant.groups.rules import Rule
 from calibrant.inference.bootstrap import coarse
 from calibrant.inputs import (
     InputNames,
-    check_aligned,
     check_weights,
-    is_missing,
     numeric_vector,
-    row_labels,
     to_array,
     unwrap,
 )
-from calibrant.metrics.multiclass import ClassColumns, class_names, classes_hint, columns_named
+from calibrant.metrics.multiclass import ClassColumns, checked_classes, columns_named
 from calibrant.recalibration.maps.base import Map
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -438,9 +435,6 @@ def _codes(column: npt.NDArray[Any]) -> Ints:
     return np.unique(plain, return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
-Mask = npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, eq=False)
 class ClassRecords(Sample):
     """Rows in canonical order; `labels` are columns of the table; weights sum to the effective number."""
@@ -543,61 +537,29 @@ def class_records(
     columns: Sequence[str] = (),
 ) -> ClassRecords:
     """Return checked records in an order that depends on the user's neither of rows nor of named columns."""
-    if missing not in ("error", "drop"):
-        raise reject_name("missing", missing, ["error", "drop"])
     names = InputNames().with_names_of(y_true, y_prob, sample_weight)
     y_true, sample_weight = unwrap(y_true), unwrap(sample_weight)
-    check_aligned(y_true, row_labels(y_prob), (names.outcome, names.prediction))
-    check_aligned(sample_weight, row_labels(y_prob), (names.weight, names.prediction))
-    called = ClassColumns.of(y_prob, names.prediction)
     columns = list(columns) or columns_named(y_prob)
-    table = np.asarray(called.numbers(y_prob), dtype=np.float64)
-    given, weights = to_array(y_true, names.outcome), np.ones(len(table))
-    if given.shape != (len(table),):
-        got = f"got shape {given.shape} for {pluralize(len(table), 'row')}"
-        raise InvalidInputError(names.outcome, "must be one class label per row", got)
+    checked = checked_classes(y_prob, y_true, classes, missing, sample_weight, names, columns)
+    table, labels, complete = np.asarray(checked.table, dtype=np.float64), checked.labels, checked.kept
+    weights = np.ones(len(table))
     if sample_weight is not None:
         weights = np.asarray(numeric_vector(sample_weight, names.weight), dtype=np.float64)
     if len(weights) != len(table):
         got = f"got {len(weights):,} and {pluralize(len(table), 'row')}"
         raise InvalidInputError(f"{names.weight} and {names.prediction}", "must have the same length", got)
-    complete = _complete(table, given, weights, missing, names, called)
-    called.check_rows(table, complete)
-    known = class_names(classes, columns, given[complete].tolist(), table.shape[1], names.prediction)
-    labels = _places(given, known, complete, names)
+    if missing == "error":
+        reject_rows(names.weight, "must not be missing", weights, np.isnan(weights), DROP_MISSING)
+    complete = complete & ~np.isnan(weights)
     weights = check_weights(np.where(complete, weights, 0.0), names.weight)
     kept = weights > 0
-    ranks = _content_ranks(table[kept], labels[kept], weights[kept], _ranks(known))
+    ranks = _content_ranks(table[kept], labels[kept], weights[kept], _ranks(checked.names))
     cells = table[kept][:, np.argsort(ranks)]
     order = np.flatnonzero(kept)[np.lexsort((weights[kept], ranks[labels[kept]], *cells.T))]
-    texts = _texts(columns or ([] if classes is None else known))
+    texts = _texts(columns or ([] if classes is None else checked.names))
     records = ClassRecords(table[order], labels[order], weights[order], ranks, texts)
     made = expanded(records) if frequency else replace(records, weights=effective(records.weights))
     return replace(made, dropped=int(np.count_nonzero(~complete)))
-
-
-def _complete(
-    table: Array,
-    labels: npt.NDArray[Any],
-    weights: Array,
-    missing: Missing,
-    names: InputNames,
-    columns: ClassColumns,
-) -> Mask:
-    empty = np.isnan(table)
-    checked = {
-        names.outcome: (labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)),
-        names.weight: (weights, np.isnan(weights)),
-    }
-    if missing == "error":
-        columns.reject_cells("must not be missing", table, empty, DROP_MISSING)
-        for name, (values, gaps) in checked.items():
-            reject_rows(name, "must not be missing", values, gaps, DROP_MISSING)
-    complete = ~np.logical_or.reduce([empty.any(axis=1), *(gaps for _, gaps in checked.values())])
-    if not complete.any():
-        got = f"got {pluralize(len(table), 'row')}, all with one"
-        raise InvalidInputError(names.prediction, "must have a row without missing values", got)
-    return np.asarray(complete)
 
 
 def _texts(names: list[Any]) -> tuple[str, ...]:
@@ -624,15 +586,3 @@ def _ranks(names: list[Any]) -> Ints:
     except TypeError:
         order = sorted(range(len(names)), key=lambda k: (type(names[k]).__name__, str(names[k])))
     return np.argsort(order)
-
-
-def _places(labels: npt.NDArray[Any], columns: list[Any], complete: Mask, names: InputNames) -> Ints:
-    """Return the column of the class that occurred; 0 in rows with a gap."""
-    place = {name: k for k, name in enumerate(columns)}
-    places = np.zeros(len(labels), dtype=np.int64)
-    given = labels[complete].tolist()
-    places[complete] = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in given]
-    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
-    hint = classes_hint(given, columns)
-    reject_rows(names.outcome, f"must be one of the classes {shown}", labels, places < 0, hint)
-    return places
