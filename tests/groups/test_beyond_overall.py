@@ -118,6 +118,19 @@ def test_clusters_of_one_row_change_nothing():
     assert cb.compare_groups(y, p, region, draws=99, clusters=alone).to_dict() == one.to_dict()
 
 
+@pytest.mark.parametrize("ties", [False, True])
+def test_neither_labels_of_clusters_nor_the_order_of_rows_matter(ties):
+    y, p, label, rng = clustered(1)
+    p = np.round(p, 1) if ties else p
+    region = rng.integers(0, 3, len(y))
+    named = np.array([f"hospital {number}" for number in rng.permutation(label.max() + 1)])[label]
+    order = rng.permutation(len(y))
+    first = cb.audit(y, p, groups={"r": region}, draws=99, clusters=label).columns
+    assert cb.audit(y, p, groups={"r": region}, draws=99, clusters=named).columns == first
+    moved = cb.audit(y[order], p[order], groups={"r": region[order]}, draws=99, clusters=named[order])
+    assert moved.columns["pvalue"] == first["pvalue"]
+
+
 @pytest.mark.parametrize("call", [cb.audit, cb.compare_groups])
 def test_too_few_or_missing_clusters_are_refused(call):
     y, p, label, _ = clustered(2)
@@ -159,16 +172,54 @@ def test_skewed_real_responses_keep_their_level():
     assert alarms <= 21
 
 
+def skewed(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Outcomes whose means are the predictions, and whose errors have a long tail above."""
+    rng = np.random.default_rng([seed, n])
+    if kind == "half-points":
+        p = 0.05 + rng.uniform(-0.02, 0.02, n)
+        y = 0.5 * (rng.random(n) < 2 * p)
+    else:
+        p = rng.uniform(0.5, 2, n)
+        y = p * rng.lognormal(-0.5, 1, n)
+    return y, p, {"g": rng.integers(0, 4, n)}
+
+
 @pytest.mark.slow
-def test_rare_half_points_keep_their_level():
-    """Groups of about 50 records with 5 half-points each are too skewed for random signs."""
-    alarms = tested = 0
+@pytest.mark.parametrize("kind", ["lognormal", "half-points"])
+@pytest.mark.parametrize("n", [200, 1000])
+def test_long_tails_keep_their_level_or_are_too_little_data(kind, n):
+    alarms = refused = 0
     for seed in range(400):
-        rng = np.random.default_rng([seed, 200])
-        p = 0.05 + rng.uniform(-0.02, 0.02, 200)
-        y = 0.5 * (rng.random(200) < 2 * p)
-        found = cb.audit(y, p, groups={"g": rng.integers(0, 4, 200)}, variant="real", draws=99, seed=seed)
-        alarms += found.pvalue <= 0.05
-        tested += found.tested - 1
-    assert tested < 400  # most of 1,600 groups are too small
+        y, p, groups = skewed(kind, n, seed)
+        found = cb.audit(y, p, groups=groups, variant="real", draws=99, seed=seed)
+        alarms += found.pvalue is not None and found.pvalue <= 0.05
+        refused += found.pvalue is None
     assert alarms <= 34  # 1 in 1,000 where the level is 5%
+    assert refused <= (320 if n == 200 else 100)
+
+
+@pytest.mark.slow
+def test_a_group_that_is_wrong_is_found_despite_long_tails():
+    found = 0
+    for seed in range(60):
+        y, p, groups = skewed("lognormal", 1000, seed)
+        y = np.where(groups["g"] == 1, 1.5 * y, y)
+        pvalue = cb.audit(y, p, groups=groups, variant="real", draws=99, seed=seed).pvalue
+        found += pvalue is not None and pvalue <= 0.05
+    assert found >= 30
+
+
+def test_too_skewed_errors_are_too_little_data():
+    y, p, groups = skewed("lognormal", 60, 1)
+    found = cb.audit(y, p, groups=groups, variant="real")
+    assert found.pvalue is None
+    assert found.draws == 0
+    assert found.not_tested.too_small == 4
+    error = y - p - np.mean(y - p)
+    needed = int(np.ceil((np.mean(error**3) / np.mean(error**2) ** 1.5 / 0.2) ** 2))
+    assert found.verdict == (
+        f"Too little data to say: errors are so skewed that random signs need about {needed:,} records."
+    )
+    assert found.to_dict()["reason"] in found.verdict
+    without = cb.audit(y, p, groups=groups, variant="real", draws=0)
+    assert without.verdict.endswith("ranked by z; p-values need draws.")

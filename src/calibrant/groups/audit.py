@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from itertools import chain
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.clusters import Clusters, clusters_of
 from calibrant.columns import Column, code_columns, named_columns
@@ -38,6 +40,7 @@ from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
 MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
+MAX_SKEWNESS_OF_ALL = 0.2  # the same for everyone: the records in hand show less skewness than there is
 MIN_COMPILED_WORK = 500_000  # records times subpopulations wanted, from which compiling repays
 MAX_FRUITLESS_PATHS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
@@ -167,9 +170,14 @@ def audit(
     known = [*(masks or {}).values(), *(column.codes for column in columns + split)]
     records = sorting.result().break_ties(known)
     kind.check_predictions(records)
-    joint = _clusters(given, rows, records, null, kind)
+    reason = ""
+    joint = _clusters(given, rows, records, null, kind, known)
     if joint is not None:
-        min_size = max(min_size, _size_for_signs(records))
+        group_size, needed = _sizes_for_signs(records)
+        min_size = max(min_size, group_size)
+        if draws and joint.all_single and len(records) < needed:
+            draws, min_size = 0, needed
+            reason = f"errors are so skewed that random signs need about {needed:,} records"
     terms, own = kind.terms_of(records)
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
@@ -189,13 +197,21 @@ def audit(
 
     family = run(draws, progress)
     family.draw_until_decided(run, draws)
-    return _result(family, kind, seed, _backend(groups, covariates))
+    return _result(family, kind, seed, _backend(groups, covariates), reason=reason)
 
 
 def _clusters(
-    given: Inputs, rows: ValidRows | Records, records: Records, null: NullName, kind: Variant
+    given: Inputs,
+    rows: ValidRows | Records,
+    records: Records,
+    null: NullName,
+    kind: Variant,
+    known: Sequence[npt.NDArray[Any]],
 ) -> Clusters | None:
-    """Return what shares a random sign, in the order of the records; None for the exact null."""
+    """Return what shares a random sign, in the order of the records; None for the exact null.
+
+    Clusters are numbered by their records and what is `known` of these, so that labels do not matter.
+    """
     if null not in get_args(NullName):
         raise reject_name("null", null, list(get_args(NullName)))
     source, found = given.y_true, clusters_of(given.extra["clusters"], rows.length, records.rows)
@@ -217,16 +233,22 @@ def _clusters(
         spread = records.weight * np.sqrt(np.abs(records.prediction * (1 - records.prediction)))
         deviations = spread if spread.any() else records.weight
         check_enough(ClusterSummary.of(found, residuals, deviations), found, residuals)
+        columns = (column[records.rows] for column in known)
+        found = found.by_content(records.prediction, records.outcome, records.weight, *columns)
     return found
 
 
-def _size_for_signs(records: Records) -> int:
-    """Return how many records make the skewness of a sum small enough for random signs."""
+def _sizes_for_signs(records: Records) -> tuple[int, int]:
+    """Return how many records make the skewness of a sum small enough for random signs, which have none.
+
+    The first number is for a group, the second for everyone.
+    """
     residual = records.weight * (records.outcome - records.prediction)
     residual -= residual.mean()
     spread = float(residual @ residual) / len(residual)
     skewness = float(np.mean(residual**3)) / spread**1.5 if spread else 0.0
-    return max(1, int(np.ceil((skewness / MAX_SKEWNESS) ** 2)))
+    group, everyone = (math.ceil((skewness / most) ** 2) for most in (MAX_SKEWNESS, MAX_SKEWNESS_OF_ALL))
+    return max(1, group), everyone
 
 
 def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> ValidRows | Records:
@@ -274,7 +296,9 @@ def _fill_from_paths(
             return
 
 
-def _result(family: TestFamily, kind: Variant, seed: int, backend: Any, cells: int | None = None) -> Audit:
+def _result(
+    family: TestFamily, kind: Variant, seed: int, backend: Any, cells: int | None = None, reason: str = ""
+) -> Audit:
     ranked = family.ranked()
     sigma = float(family.parts[0].sigma[0])
     ablated = max(ranked, key=lambda group: group.statistic(kind.statistic))
@@ -298,6 +322,7 @@ def _result(family: TestFamily, kind: Variant, seed: int, backend: Any, cells: i
         upper=max(group.metric_of(group.upper, sigma) for group in ranked),
         cells=cells,
         null="signs" if getattr(family.null, "signs", False) else "exact",
+        reason=reason,
     )
 
 

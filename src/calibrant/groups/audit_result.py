@@ -42,7 +42,7 @@ CONFIDENCE = 0.95  # of the interval of a group's difference
 NOT_FACTS = ("interval", "draws", "tested_by", "against_others")  # fields left out of the facts of a group
 IN_JSON = (
     "metric", "lower", "upper", "sigma", "ratio", "pvalue", "ablated", "n", "dropped", "tested", "not_tested",
-    "approximate", "draws", "cells", "null", "seed", "variant", "statistic",
+    "approximate", "draws", "cells", "null", "reason", "seed", "variant", "statistic",
 )  # fmt: skip
 MAX_RULE_WORDS = 14
 IN_NOTEBOOKS = 15  # groups shown below a cell
@@ -356,7 +356,8 @@ class Audit:
     `lower` to `upper`, which differ for a sketch alone; its p-values are simulated on `cells` merged cells
     and approximate. `null` is "exact" or "signs"; the p-values of random signs are approximate too.
     `approximate` names the fields that hold only approximately. `draws` are those used: more than were asked
-    for where that many left open which groups are wrong; what is still open then is `undecided`.
+    for where that many left open which groups are wrong; what is still open then is `undecided`. `reason`
+    says why there are no p-values although they were asked for.
     """
 
     metric: float
@@ -378,6 +379,7 @@ class Audit:
     upper: float = math.inf
     cells: int | None = None
     null: str = "exact"
+    reason: str = ""
 
     @property
     def ratio(self) -> float:
@@ -490,6 +492,8 @@ class Audit:
     def sentences(self) -> tuple[str, str]:
         """Return for how many groups the predictions are wrong, and for whom they are worst."""
         groups = pluralize(self.tested - 1, "group")
+        if self.reason:
+            return f"Too little data to say: {self.reason}.", ""
         if self.pvalue is None:
             return f"{groups} and everyone ranked by z; p-values need draws.", ""
         wrong, own = self.wrong_groups(), self.beyond_overall()

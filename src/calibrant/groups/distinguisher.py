@@ -8,6 +8,7 @@ puts what it learned into words.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -336,7 +337,7 @@ def distinguish(
     family.take(everyone(len(records)), 1)
     family.take(Lists.of(list(leaves), list(leaves.values())), len(leaves))
     advantage = sum(half.advantage for half in halves) / 2.0
-    width = float(np.hypot(*(half.upper - half.advantage for half in halves))) / 2.0
+    width = math.hypot(*(half.upper - half.advantage for half in halves)) / 2.0
     return Distinguisher(
         advantage=advantage,
         lower=advantage - width,
