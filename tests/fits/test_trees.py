@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant.errors import CalibrantError, MissingDependencyError
-from calibrant.fits.forest import Forest, Node, TreeParams
+from calibrant.fits.forest import Forest, TreeParams
 from calibrant.fits.trees import GrowingTrees, boosted_logits, boosted_means
 from calibrant.kernels.forest import forest_sums
 
@@ -33,14 +33,14 @@ def slow_sum(forest: Forest, row: np.ndarray) -> float:
     total = 0.0
     for tree in forest.trees:
         node = tree[0]
-        while node.feature >= 0:
-            value = row[node.feature]
+        while "feature" in node:
+            value = row[node["feature"]]
             if np.isnan(value):
-                left = node.missing_left
+                left = node["missing"] == "left"
             else:
-                left = value <= node.threshold if node.codes is None else int(value) in node.codes
-            node = tree[node.left if left else node.right]
-        total += node.value
+                left = int(value) in node["codes"] if "codes" in node else value <= node["at_most"]
+            node = tree[node["left" if left else "right"]]
+        total += node["value"]
     return total
 
 
@@ -132,7 +132,7 @@ def test_a_table_that_is_no_tree_is_refused(tree):
 
 def test_no_trees_add_nothing():
     assert Forest(()).predict(np.zeros((3, 2))).tolist() == [0, 0, 0]
-    assert Forest(((Node.leaf(2.5),),)).predict(np.zeros((2, 1))).tolist() == [2.5, 2.5]
+    assert Forest((({"value": 2.5},),)).predict(np.zeros((2, 1))).tolist() == [2.5, 2.5]
 
 
 def test_without_lightgbm_the_extra_is_named(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,54 +19,11 @@ MAX_CODES = 2**24  # of a category: a question holds a bit for each
 MACHINE_CODE_ABOVE = 5_000  # walks down a tree, from which compiling repays
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A leaf (`feature` -1) with its value, or a question about one feature.
-
-    A number goes left where it is at most `threshold`; a category where its code is among `codes`. What is
-    missing goes where `missing_left` says.
-    """
-
-    feature: int
-    left: int
-    right: int
-    missing_left: bool
-    threshold: float
-    codes: tuple[int, ...] | None
-    value: float
-
-    @classmethod
-    def leaf(cls, value: float) -> Node:
-        return cls(-1, -1, -1, False, 0.0, None, value)
-
-    def to_dict(self) -> dict[str, Any]:
-        if self.feature < 0:
-            return {"value": self.value}
-        question = {"codes": list(self.codes)} if self.codes is not None else {"at_most": self.threshold}
-        missing = "left" if self.missing_left else "right"
-        return {
-            "feature": self.feature,
-            **question,
-            "left": self.left,
-            "right": self.right,
-            "missing": missing,
-        }
-
-    @classmethod
-    def from_dict(cls, item: Mapping[str, Any]) -> Node:
-        try:
-            if "value" in item:
-                return cls.leaf(float(item["value"]))
-            codes = tuple(map(int, item["codes"])) if "codes" in item else None
-            threshold = 0.0 if codes is not None else float(item["at_most"])
-            left, right, missing = int(item["left"]), int(item["right"]), item["missing"] == "left"
-            return cls(int(item["feature"]), left, right, missing, threshold, codes, 0.0)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            rule = "must be a leaf or a question"
-            raise InvalidInputError("a node", rule, f"got {item!r}") from None
-
-
-Tree = Sequence[Node]  # the root first; children are places in this sequence
+# Nodes are as files have them. A leaf has a "value". A question has the number of a "feature", the places of
+# its "left" and "right" child, and where "missing" goes; a number goes left where it is "at_most" a
+# threshold, a category where its code is among "codes".
+Node = Mapping[str, Any]
+Tree = Sequence[Node]  # the root first
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +37,7 @@ class Forest:
 
     def filled(self, count: int) -> Forest:
         """Return `count` trees: those that are missing because growth ended early add nothing."""
-        return Forest((*self.trees, *[(Node.leaf(0.0),)] * (count - len(self))))
+        return Forest((*self.trees, *[({"value": 0.0},)] * (count - len(self))))
 
     def predict(self, rows: Array) -> Array:
         if not self.trees:
@@ -102,47 +60,49 @@ class Forest:
         nodes = [node for tree in self.trees for node in tree]
         table = np.zeros((len(nodes), 6), dtype=np.int64)
         below = np.repeat(roots[:-1], np.diff(roots))
-        table[:, 0] = [node.feature for node in nodes]
-        table[:, 1] = [node.left for node in nodes] + below
-        table[:, 2] = [node.right for node in nodes] + below
-        table[:, 3] = [node.missing_left for node in nodes]
+        for column, name in enumerate(("feature", "left", "right")):
+            table[:, column] = [node.get(name, -1) for node in nodes]
+        table[:, 1:3] += below[:, None]
+        table[:, 3] = [node.get("missing") == "left" for node in nodes]
         words, at = [np.zeros(0, dtype=np.uint64)], 0
         for k, node in enumerate(nodes):
-            if node.codes is not None:
-                words.append(np.zeros(max(node.codes, default=0) // 64 + 1, dtype=np.uint64))
-                for code in node.codes:  # a bit for each
+            if "codes" in node:
+                words.append(np.zeros(max(node["codes"], default=0) // 64 + 1, dtype=np.uint64))
+                for code in node["codes"]:  # a bit for each
                     words[-1][code // 64] |= np.uint64(1) << np.uint64(code % 64)
                 table[k, 4], table[k, 5] = at, len(words[-1])
                 at += len(words[-1])
-        thresholds = np.array([node.threshold for node in nodes])
-        values = np.array([node.value for node in nodes])
+        thresholds, values = (np.array([node.get(x, 0.0) for node in nodes]) for x in ("at_most", "value"))
         return table, thresholds, values, np.concatenate(words), roots[:-1].astype(np.int64)
 
     def to_list(self) -> list[list[dict[str, Any]]]:
-        return [[node.to_dict() for node in tree] for tree in self.trees]
+        return [[dict(node) for node in tree] for tree in self.trees]
 
     @classmethod
-    def from_list(cls, trees: Sequence[Sequence[Mapping[str, Any]]], features: int) -> Forest:
-        forest = cls(tuple(tuple(Node.from_dict(item) for item in tree) for tree in trees))
-        for k, tree in enumerate(forest.trees):
-            if not _is_tree(tree, features):
-                raise InvalidInputError(f"tree {k}", "must be a table of nodes, root first")
-        return forest
+    def from_list(cls, trees: Sequence[Sequence[Node]], features: int) -> Forest:
+        """Read trees back: children come after their parents, so that every walk ends."""
+        for k, tree in enumerate(trees):
+            for place, node in enumerate(tree):
+                if not _is_node(node, place, len(tree), features):
+                    rule = "must be a table of leaves and questions, root first"
+                    raise InvalidInputError(f"tree {k}", rule, f"got {node!r}")
+            if not tree:
+                raise InvalidInputError(f"tree {k}", "must have a root")
+        return cls(tuple(tuple(tree) for tree in trees))
 
 
-def _is_tree(tree: Tree, features: int) -> bool:
-    """Return whether children come after their parents, so that every walk ends, and numbers make sense."""
-    for place, node in enumerate(tree):
-        if node.feature < 0:
-            if node.feature != -1 or not np.isfinite(node.value):
-                return False
-            continue
-        inside = place < node.left < len(tree) and place < node.right < len(tree)
-        sensible = node.feature < features and not np.isnan(node.threshold)
-        codes = node.codes or (0,)
-        if not (inside and sensible and min(codes) >= 0 and max(codes) < MAX_CODES):
-            return False
-    return len(tree) > 0
+def _is_node(node: Any, place: int, size: int, features: int) -> bool:
+    try:
+        if "value" in node:
+            return math.isfinite(node["value"])
+        codes = node.get("codes", (0,))
+        inside = place < node["left"] < size and place < node["right"] < size
+        known = 0 <= node["feature"] < features and node["missing"] in ("left", "right")
+        whole = all(type(item) is int for item in (node["feature"], node["left"], node["right"], *codes))
+        asked = "codes" in node or not math.isnan(node["at_most"])
+        return inside and known and whole and asked and all(0 <= code < MAX_CODES for code in codes)
+    except (AttributeError, KeyError, OverflowError, TypeError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,26 +157,28 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
     LightGBM always sends missing categories to the right. It takes a missing number for 0 if the column
     had no gaps when it was fitted; here such a record goes where most of the others went.
     """
-    table: list[Node | None] = []
+    table: list[Node] = []
 
     def place(item: dict[str, Any]) -> int:
         at = len(table)
-        table.append(None)
+        table.append({})
         if "leaf_value" in item:
-            table[at] = Node.leaf(float(item["leaf_value"]))
+            table[at] = {"value": float(item["leaf_value"])}
             return at
         left, right = place(item["left_child"]), place(item["right_child"])
-        missing_left, threshold, codes = False, 0.0, None
+        missing_left = False
+        question: dict[str, Any] = {"feature": item["split_feature"]}
         if item["decision_type"] == "==":
-            codes = tuple(sorted(int(code) for code in str(item["threshold"]).split("||")))
+            question["codes"] = sorted(int(code) for code in str(item["threshold"]).split("||"))
         else:
-            missing_left, threshold = item["default_left"], float(item["threshold"])
+            missing_left, question["at_most"] = item["default_left"], float(item["threshold"])
             if item["missing_type"] != "NaN":
                 sides = [item[name] for name in ("left_child", "right_child")]
                 counts = [side.get("internal_count", side.get("leaf_count", 0)) for side in sides]
                 missing_left = counts[0] >= counts[1]
-        table[at] = Node(item["split_feature"], left, right, missing_left, threshold, codes, 0.0)
+        missing = "left" if missing_left else "right"
+        table[at] = {**question, "left": left, "right": right, "missing": missing}
         return at
 
     place(root)
-    return tuple(node for node in table if node is not None)
+    return tuple(table)
