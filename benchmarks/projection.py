@@ -80,7 +80,7 @@ def _groups(report: Report, folder: Path, groups: int) -> tuple[float, float]:
     sketch = _sketch(path, by="g", cells=CELLS)
     scan = processor_seconds(lambda: _sketch(path, by="g", cells=CELLS))
     report.figure(f"{groups} groups: scan by groups", rows / scan / 1e6, "million rows per second and core")
-    table = sketch.found.table
+    table = sketch.contents.table
     occupied = len(table.keys)
     held = sum(getattr(table, name).nbytes for name in ("keys", "counts", "sums", "low", "high"))
     seconds = processor_seconds(lambda: merge(sketch, sketch))

@@ -126,7 +126,7 @@ def _sketches(report: Report) -> None:
 
 
 def _bytes(sketch: cb.Sketch) -> list[int]:
-    table = sketch.found.table
+    table = sketch.contents.table
     return [getattr(table, name).nbytes for name in ("keys", "counts", "sums", "low", "high")]
 
 

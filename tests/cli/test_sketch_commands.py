@@ -108,8 +108,8 @@ def test_several_files_and_globs_become_one_sketch(tmp_path):
     assert run("sketch", *names, *COLUMNS, "-o", two, "--cells", 65_536).exit_code == 0
     a, b = Sketch.load(one), Sketch.load(two)
     assert a.n == b.n == 1200
-    assert np.array_equal(a.found.table.keys, b.found.table.keys)
-    np.testing.assert_allclose(a.found.table.sums, b.found.table.sums, rtol=1e-12)
+    assert np.array_equal(a.contents.table.keys, b.contents.table.keys)
+    np.testing.assert_allclose(a.contents.table.sums, b.contents.table.sums, rtol=1e-12)
 
 
 def test_a_coarse_sketch_says_what_it_cannot_prove(tmp_path):

@@ -34,8 +34,8 @@ def data(n=3000):
 
 
 def same(found, expected):
-    assert (found.cells, found.found.labels) == (expected.cells, expected.found.labels)
-    a, b = found.found.table, expected.found.table
+    assert (found.cells, found.contents.labels) == (expected.cells, expected.contents.labels)
+    a, b = found.contents.table, expected.contents.table
     for name in ("keys", "counts", "low", "high"):
         assert np.array_equal(getattr(a, name), getattr(b, name)), name
     np.testing.assert_allclose(a.sums, b.sums, rtol=1e-9, atol=0)

@@ -121,7 +121,7 @@ def test_integers_first_do_not_round_what_follows(tmp_path):
     sketch = Sketch.from_file(path, outcome="y", prediction="p")
     assert sketch.forecasts().values.tolist() == [0, 0.75]
     backwards = Sketch.from_file(two_columns(tmp_path / "z.csv", rows[::-1]), outcome="y", prediction="p")
-    assert np.array_equal(backwards.found.table.sums, sketch.found.table.sums)
+    assert np.array_equal(backwards.contents.table.sums, sketch.contents.table.sums)
 
 
 def test_integers_first_do_not_round_json_lines(tmp_path):

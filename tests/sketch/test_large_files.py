@@ -22,10 +22,10 @@ def frame(n=5000, seed=0):
 
 
 def same(found, expected):
-    assert found.found.labels == expected.found.labels
-    assert np.array_equal(found.found.table.keys, expected.found.table.keys)
-    assert np.array_equal(found.found.table.counts, expected.found.table.counts)
-    np.testing.assert_allclose(found.found.table.sums, expected.found.table.sums, rtol=1e-9)
+    assert found.contents.labels == expected.contents.labels
+    assert np.array_equal(found.contents.table.keys, expected.contents.table.keys)
+    assert np.array_equal(found.contents.table.counts, expected.contents.table.counts)
+    np.testing.assert_allclose(found.contents.table.sums, expected.contents.table.sums, rtol=1e-9)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])

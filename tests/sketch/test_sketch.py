@@ -28,12 +28,12 @@ grids = st.sampled_from([1, 3, 10, 65_536])
 
 
 def columns(sketch):
-    table = sketch.found.table
+    table = sketch.contents.table
     return table.keys, table.counts, table.low, table.high, *table.sums
 
 
 def same(a, b, rel=1e-12):
-    assert (a.cells, a.by, a.found.labels) == (b.cells, b.by, b.found.labels)
+    assert (a.cells, a.by, a.contents.labels) == (b.cells, b.by, b.contents.labels)
     for x, y in zip(columns(a), columns(b), strict=True):
         np.testing.assert_allclose(x, y, rtol=rel, atol=0)
 
@@ -45,7 +45,7 @@ def of(sample, cells, part=slice(None)):
 
 @given(sample=samples(), cells=grids)
 def test_the_sums_are_those_of_a_dictionary(sample, cells):
-    table = of(sample, cells).found.table
+    table = of(sample, cells).contents.table
     expected = cell_sums(sample, cells)
     assert table.keys.tolist() == sorted(expected)
     for place, key in enumerate(table.keys.tolist()):
@@ -94,7 +94,7 @@ def test_a_stream_needs_constant_memory():
     for _ in range(30):
         p = rng.random(20_000)
         stream.update(rng.random(20_000) < p, p)
-        sizes.append(stream.found.table.sums.nbytes)
+        sizes.append(stream.contents.table.sums.nbytes)
     assert sizes[-1] == sizes[1] <= 8 * 1002 * len(SUMS)
     assert stream.n == 600_000
 

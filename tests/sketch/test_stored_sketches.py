@@ -39,8 +39,8 @@ def test_any_flipped_bit_is_refused_or_changes_nothing(tmp_path, ending, record_
         except UnreadableFileError:
             refused += 1
             continue
-        assert np.array_equal(found.found.table.sums, known.found.table.sums)
-        assert np.array_equal(found.found.table.counts, known.found.table.counts)
+        assert np.array_equal(found.contents.table.sums, known.contents.table.sums)
+        assert np.array_equal(found.contents.table.counts, known.contents.table.counts)
     assert refused > 30
     record_property("tried", 90)
 
@@ -58,7 +58,7 @@ def test_any_cut_is_refused(tmp_path):
 
 def edited(**changes):
     """Return the compact form with some columns replaced, under a checksum that fits."""
-    stored = sketch()._stored()
+    stored = sketch().contents
     columns = {name: column.copy() for name, column in storage._columns(stored).items()}
     about = {"version": storage.VERSION, "cells": 64, "by": [], "labels": [[]]}
     for name, change in changes.items():
@@ -144,7 +144,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked():
 
 
 def test_the_first_version_is_still_read():
-    columns = storage._columns(sketch()._stored())
+    columns = storage._columns(sketch().contents)
     header = json.dumps({"version": 1, "cells": 64, "by": [], "labels": [[]]})
     buffer = io.BytesIO()
     np.savez(buffer, calibrant_sketch=np.frombuffer(header.encode(), dtype=np.uint8), **columns)

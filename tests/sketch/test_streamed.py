@@ -49,11 +49,11 @@ def both_ways(path, monkeypatch, **options):
 
 
 def assert_same(one, other):
-    assert one.found.labels == other.found.labels
+    assert one.contents.labels == other.contents.labels
     assert one.rejects == other.rejects
     for name in ("keys", "counts", "low", "high"):
-        assert np.array_equal(getattr(one.found.table, name), getattr(other.found.table, name)), name
-    np.testing.assert_allclose(one.found.table.sums, other.found.table.sums, rtol=1e-12, atol=1e-14)
+        assert np.array_equal(getattr(one.contents.table, name), getattr(other.contents.table, name)), name
+    np.testing.assert_allclose(one.contents.table.sums, other.contents.table.sums, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("by", [*COLUMNS, ["whole", "text"], ["day", "truth", "float"]], ids=str)

@@ -34,6 +34,7 @@ from calibrant.sketch.cells import (
     SUMS,
     WEIGHTLESS,
     CellTable,
+    Contents,
     codes_in_a_group,
     merged_tables,
     reject_code,
@@ -78,15 +79,7 @@ class Columns:
         return [self.outcome, self.prediction, *([self.weight] if self.weight else []), *self.by]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Aggregated:
-    """The cells of every group: the group's number times the codes in a group, plus the cell's code."""
-
-    labels: tuple[Label, ...]
-    table: CellTable
-
-
-def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
+def aggregate(frame: Any, columns: Columns, cells: int) -> Contents:
     readers: list[Reader] | None = None
     if type(frame).__name__ == "DuckDBPyRelation":
         frame, readers = _labelled(frame, columns)
@@ -303,7 +296,7 @@ def _plain(column: npt.NDArray[Any]) -> list[Any] | npt.NDArray[Any]:
 
 def from_rows(
     rows: dict[str, Any], columns: Columns, cells: int, readers: list[Reader] | None = None
-) -> Aggregated:
+) -> Contents:
     """Put what an engine returned into one table, rejects without sums, groups in a fixed order."""
     codes = np.asarray(rows[CODE], dtype=np.int64)
     counts = np.asarray(rows[COUNT], dtype=np.int64)
@@ -322,7 +315,8 @@ def from_rows(
     raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
     labels, groups = numbered(raw, len(codes), readers or [plain_label] * len(raw))
     keys = groups * codes_in_a_group(cells) + codes
-    return Aggregated(labels, merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
+    table = merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)])
+    return Contents(cells, columns.by, labels, table)
 
 
 def numbered(

@@ -18,6 +18,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.kernels import ordering as cell_sums
 from calibrant.kernels.ordering import add_rows
 from calibrant.results import Array
+from calibrant.sketch.labels import Label
 
 Whole = npt.NDArray[np.int64]
 CELLS = 65_536
@@ -80,6 +81,20 @@ class CellTable:
     def renamed(self, keys: Whole) -> CellTable:
         """Return the same cells under other keys, those with equal keys added up."""
         return merged_tables([replace(self, keys=keys)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """All that a sketch holds: its grid, the columns of its groups, their labels, the cells, what was merged.
+
+    The key of a cell is the group's number times the codes in a group, plus the cell's code.
+    """
+
+    cells: int
+    by: tuple[str, ...]
+    labels: tuple[Label, ...]
+    table: CellTable
+    parts: tuple[str, ...] = ()
 
 
 def rejected_rows(table: CellTable, cells: int) -> dict[str, int]:

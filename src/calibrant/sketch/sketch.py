@@ -21,7 +21,6 @@ from calibrant.results import Measurement
 from calibrant.sketch import storage
 from calibrant.sketch.aggregate import (
     MAX_GROUPS,
-    Aggregated,
     Columns,
     aggregate,
     as_frame,
@@ -32,6 +31,7 @@ from calibrant.sketch.cells import (
     CELLS,
     WEIGHTLESS,
     CellTable,
+    Contents,
     check_cells,
     check_squares,
     codes_in_a_group,
@@ -41,7 +41,7 @@ from calibrant.sketch.cells import (
     rejected_rows,
     tabulated,
 )
-from calibrant.sketch.labels import Label, ordered_labels, refuse_lookalikes
+from calibrant.sketch.labels import ordered_labels, refuse_lookalikes
 from calibrant.sketch.stream import aggregate_file
 
 
@@ -60,23 +60,7 @@ def check_choice(**choices: str) -> None:
 
 
 MAX_PARTS_KEPT = 10_000  # the latest parts; as many days are 27 years
-
-
-def merged_cells(found: Sequence[Aggregated], cells: int) -> Aggregated:
-    known = [label for part in found for label in part.labels]
-    refuse_lookalikes(known)
-    labels = ordered_labels(set(known))
-    numbers = {label: number for number, label in enumerate(labels)}
-    size = codes_in_a_group(cells)
-    tables = []
-    for part in found:
-        moved = np.array([numbers[label] for label in part.labels] or [0], dtype=np.int64)
-        old, code = np.divmod(part.table.keys, size)
-        tables.append(replace(part.table, keys=moved[old] * size + code))
-    return Aggregated(labels, merged_tables(tables))
-
-
-PART = 16  # characters of a content id that tell parts apart
+PART_ID_LENGTH = 16  # characters of a content id that tell parts apart
 
 
 class Sketch:
@@ -94,17 +78,13 @@ class Sketch:
 
     def __init__(self, cells: int = CELLS, *, by: str | list[str] | None = None) -> None:
         """Make an empty sketch, to be filled by `update` or by adding others."""
-        self._cells = check_cells(cells)
-        self._by = as_names(by)
-        self._labels: tuple[Label, ...] = () if self._by else ((),)
-        self._table = empty_table()
-        self._parts: tuple[str, ...] = ()
+        names = as_names(by)
+        self.contents = Contents(check_cells(cells), names, () if names else ((),), empty_table())
 
     @classmethod
-    def from_table(cls, cells: int, by: tuple[str, ...], aggregated: Aggregated) -> Sketch:
-        """Build from cells that are already summed (an engine's answer, a stored sketch)."""
-        self = cls(cells, by=list(by))
-        self._labels, self._table = aggregated.labels, aggregated.table
+    def _of(cls, contents: Contents) -> Sketch:
+        self = cls.__new__(cls)
+        self.contents = contents
         return self
 
     @classmethod
@@ -146,10 +126,10 @@ class Sketch:
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_choice(missing=missing, invalid=invalid)
         frame = as_frame(frame, columns)
-        aggregated = aggregate(frame, columns, check_cells(cells))
-        refuse_many_groups(len(aggregated.labels), columns.by, max_groups)
-        refuse(rejected_rows(aggregated.table, cells), columns, missing, invalid, frame)
-        return cls.from_table(cells, columns.by, aggregated)
+        contents = aggregate(frame, columns, check_cells(cells))
+        refuse_many_groups(len(contents.labels), columns.by, max_groups)
+        refuse(rejected_rows(contents.table, cells), columns, missing, invalid, frame)
+        return cls._of(contents)
 
     @classmethod
     def from_file(
@@ -172,31 +152,32 @@ class Sketch:
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_choice(missing=missing, invalid=invalid)
-        aggregated = aggregate_file(
-            path, columns, check_cells(cells), missing, invalid, progress, max_groups=max_groups
+        return cls._of(
+            aggregate_file(
+                path, columns, check_cells(cells), missing, invalid, progress, max_groups=max_groups
+            )
         )
-        return cls.from_table(cells, columns.by, aggregated)
 
     def update(
         self, y_true: Any, y_prob: Any, sample_weight: Any = None, *, missing: Missing = "error"
     ) -> None:
         """Add records to this sketch, in place: micro-batches of a stream, in constant memory."""
-        if self._by:
-            raise InvalidInputError("update", "needs a sketch without groups", f"got by={list(self._by)}")
+        if self.by:
+            raise InvalidInputError("update", "needs a sketch without groups", f"got by={list(self.by)}")
         rows = check_records(y_true, y_prob, sample_weight, missing)
         warn_if_swapped(rows)
         w = np.full(len(rows), rows.largest) if rows.weight is None and rows.largest != 1.0 else rows.weight
         with np.errstate(over="ignore"):
-            batch = tabulated(rows.outcome.astype(np.float64), rows.prediction + 0.0, w, self._cells)
+            batch = tabulated(rows.outcome.astype(np.float64), rows.prediction + 0.0, w, self.cells)
         if not np.all(np.isfinite(batch.sums)):
             raise InvalidInputError("sample_weight", "must have finite sums of squares")
         self._add(batch)
         if rows.dropped:
-            self._add(dropped_rows(self._cells, rows.dropped))
+            self._add(dropped_rows(self.cells, rows.dropped))
 
     def _add(self, batch: CellTable) -> None:
         """Add a small table: in place where all its cells are known, by merging where some are new."""
-        table = self._table
+        table = self.contents.table
         place = np.searchsorted(table.keys, batch.keys)
         if len(table) and np.array_equal(table.keys[np.minimum(place, len(table) - 1)], batch.keys):
             table.counts[place] += batch.counts
@@ -204,7 +185,7 @@ class Sketch:
             table.low[place] = np.minimum(table.low[place], batch.low)
             table.high[place] = np.maximum(table.high[place], batch.high)
         else:
-            self._table = merged_tables([table, batch])
+            self.contents = replace(self.contents, table=merged_tables([table, batch]))
 
     def __add__(self, other: object) -> Sketch:
         if not isinstance(other, Sketch):
@@ -215,24 +196,20 @@ class Sketch:
         return merge(self) if other == 0 else NotImplemented  # so that sum(sketches) works, on a copy
 
     def __repr__(self) -> str:
-        groups = f", {pluralize(len(self._labels), 'group')} by {', '.join(self._by)}" if self._by else ""
+        count = pluralize(len(self.contents.labels), "group")
+        groups = f", {count} by {', '.join(self.by)}" if self.by else ""
         dropped = f", {pluralize(self.dropped, 'row')} left out" if self.dropped else ""
-        return f"Sketch(n={self.n:,}, {len(self._whole()):,} of {self._cells:,} cells{groups}{dropped})"
+        return f"Sketch(n={self.n:,}, {len(self._whole()):,} of {self.cells:,} cells{groups}{dropped})"
 
     @property
     def cells(self) -> int:
         """Number of cells between 0 and 1."""
-        return self._cells
+        return self.contents.cells
 
     @property
     def by(self) -> tuple[str, ...]:
         """Columns that the groups were made by."""
-        return self._by
-
-    @property
-    def found(self) -> Aggregated:
-        """The labels of the groups and the table of cells, as stored."""
-        return Aggregated(self._labels, self._table)
+        return self.contents.by
 
     @property
     def n(self) -> int:
@@ -242,7 +219,7 @@ class Sketch:
     @property
     def rejects(self) -> Mapping[str, int]:
         """How many rows were left out, by reason."""
-        return MappingProxyType(rejected_rows(self._table, self._cells))
+        return MappingProxyType(rejected_rows(self.contents.table, self.cells))
 
     @property
     def dropped(self) -> int:
@@ -253,20 +230,20 @@ class Sketch:
     def groups(self) -> Mapping[Any, Sketch]:
         """A sketch of each group; the key is the value of the `by` column, or a tuple of several."""
         found: dict[Any, Sketch] = {}
-        size = codes_in_a_group(self._cells)
-        ends = np.searchsorted(self._table.keys, np.arange(len(self._labels) + 1) * size)
-        for number, label in enumerate(self._labels if self._by else ()):
-            part = self._table[ends[number] : ends[number + 1]]
-            alone = Sketch(self._cells)
-            alone._table = part.renamed(part.keys - number * size)
-            found[label[0] if len(label) == 1 else label] = alone
+        size, labels, table = codes_in_a_group(self.cells), self.contents.labels, self.contents.table
+        ends = np.searchsorted(table.keys, np.arange(len(labels) + 1) * size)
+        for number, label in enumerate(labels if self.by else ()):
+            part = table[ends[number] : ends[number + 1]]
+            own = Contents(self.cells, (), ((),), replace(part, keys=part.keys - number * size))
+            found[label[0] if len(label) == 1 else label] = Sketch._of(own)
         return MappingProxyType(found)
 
     def _whole(self) -> CellTable:
         """Return the cells of all groups together, without the rejects."""
-        codes = self._table.keys % codes_in_a_group(self._cells)
-        table = self._table if not self._by else self._table.renamed(codes)
-        return table[table.keys < self._cells + 2]
+        table = self.contents.table
+        if self.by:
+            table = table.renamed(table.keys % codes_in_a_group(self.cells))
+        return table[table.keys < self.cells + 2]
 
     def forecasts(self) -> Forecasts:
         """Return the Forecasts at this resolution: every measure, test and chart takes them."""
@@ -300,10 +277,9 @@ class Sketch:
 
     def strata(self) -> Strata:
         """Return the cells of every group, which is what `audit` reads."""
-        number, code = np.divmod(self._table.keys, codes_in_a_group(self._cells))
-        inside = code < self._cells + 2
-        number, code, table = number[inside], code[inside], self._table[inside]
-        if not self._by:
+        table = self.contents.table[self.contents.table.keys % codes_in_a_group(self.cells) < self.cells + 2]
+        number, code = np.divmod(table.keys, codes_in_a_group(self.cells))
+        if not self.by:
             hint = 'make it with by=["region", "age"], say'
             raise InvalidInputError("sketch", "must have groups to be audited", "got none", hint)
         if not len(table):
@@ -315,8 +291,8 @@ class Sketch:
         order = np.lexsort((group, code))
         w, ww, wv, wy, wyv, _, null, _ = table.sums[:, order]
         return Strata(
-            by=self._by,
-            labels=tuple(self._labels[k] for k in known),
+            by=self.by,
+            labels=tuple(self.contents.labels[k] for k in known),
             dropped=self.dropped,
             cell=code[order],
             group=group[order],
@@ -343,7 +319,7 @@ class Sketch:
 
         The file appears complete or not at all, whatever interrupts the writing.
         """
-        storage.save_sketch(self._stored(), Path(path))
+        storage.save_sketch(self.contents, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Sketch:
@@ -353,19 +329,19 @@ class Sketch:
     @property
     def content_id(self) -> str:
         """A digest of the contents: two sketches that share it hold the same sums in the same cells."""
-        return storage.content_id(self._stored())
+        return storage.content_id(self.contents)
 
     @property
     def parts(self) -> tuple[str, ...]:
         """How the `content_id` begins of each sketch that was added up to this one; the latest 10,000."""
-        return self._parts
+        return self.contents.parts
 
     def as_part(self) -> tuple[str, ...]:
-        return (self.content_id[:PART],) if self.n else ()
+        return (self.content_id[:PART_ID_LENGTH],) if self.n else ()
 
     def to_bytes(self) -> bytes:
         """Return the compact form."""
-        return storage.to_bytes(self._stored())
+        return storage.to_bytes(self.contents)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
@@ -374,21 +350,12 @@ class Sketch:
 
     def to_arrow(self) -> Any:
         """Return a pyarrow table, one row per cell, with what else is known in its metadata."""
-        return storage.to_arrow(self._stored())
+        return storage.to_arrow(self.contents)
 
     @classmethod
     def from_arrow(cls, table: Any) -> Sketch:
         """Read a table that `to_arrow` made."""
         return cls._of(storage.from_arrow(table))
-
-    def _stored(self) -> storage.Stored:
-        return storage.Stored(self._cells, self._by, self.found, self._parts)
-
-    @classmethod
-    def _of(cls, stored: storage.Stored) -> Sketch:
-        self = cls.from_table(stored.cells, stored.by, stored.found)
-        self._parts = stored.parts
-        return self
 
 
 def merge(*sketches: Sketch) -> Sketch:
@@ -404,13 +371,20 @@ def merge(*sketches: Sketch) -> Sketch:
         if other.by != first.by:
             got = f"got {list(first.by)} and {list(other.by)}"
             raise InvalidInputError("sketches", "must be grouped by the same columns", got)
-    made = Sketch.from_table(
-        first.cells, first.by, merged_cells([sketch.found for sketch in sketches], first.cells)
-    )
+    found = [sketch.contents for sketch in sketches]
+    known = [label for one in found for label in one.labels]
+    refuse_lookalikes(known)
+    labels, size = ordered_labels(set(known)), codes_in_a_group(first.cells)
+    numbers = {label: number for number, label in enumerate(labels)}
+    tables = []
+    for one in found:
+        moved = np.array([numbers[label] for label in one.labels] or [0], dtype=np.int64)
+        group, code = np.divmod(one.table.keys, size)
+        tables.append(replace(one.table, keys=moved[group] * size + code))
     parts = [part for sketch in sketches for part in sketch.parts or sketch.as_part()]
     latest_first = list(dict.fromkeys(reversed(parts)))  # each once, where it came last
-    made._parts = tuple(reversed(latest_first[:MAX_PARTS_KEPT]))
-    return made
+    kept = tuple(reversed(latest_first[:MAX_PARTS_KEPT]))
+    return Sketch._of(Contents(first.cells, first.by, labels, merged_tables(tables), kept))
 
 
 def certified_measures() -> tuple[Measure, ...]:

@@ -9,7 +9,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ import numpy.typing as npt
 from calibrant.errors import MissingDependencyError, UnreadableFileError
 from calibrant.files import atomic_path
 from calibrant.io.session import connect, identifier, literal, plain_names
-from calibrant.sketch.aggregate import Aggregated
-from calibrant.sketch.cells import SUMS, CellTable, cell_codes, check_cells, codes_in_a_group
+from calibrant.sketch.cells import SUMS, CellTable, Contents, cell_codes, check_cells, codes_in_a_group
 
 SLACK = 1e-6  # relative: sums are taken in any order
 
@@ -101,17 +99,7 @@ REPEATED = {"w": "count", "ww": "count", "wwv(1-v)": "wv(1-v)"}  # left out wher
 Columns = dict[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stored:
-    """What a file holds of a sketch: the grid, the columns of the groups, the cells, and what was merged."""
-
-    cells: int
-    by: tuple[str, ...]
-    found: Aggregated
-    parts: tuple[str, ...] = ()  # the first files had none; those who wrote them read past it
-
-
-def save_sketch(sketch: Stored, path: Path) -> None:
+def save_sketch(sketch: Contents, path: Path) -> None:
     with atomic_path(path) as part:
         if path.suffix != ".parquet":
             part.write_bytes(to_bytes(sketch))
@@ -124,7 +112,7 @@ def save_sketch(sketch: Stored, path: Path) -> None:
             connection.execute(f"COPY (SELECT * FROM cells) TO {literal(str(part))} ({options})")
 
 
-def load(path: Path) -> Stored:
+def load(path: Path) -> Contents:
     """Read either format, recognized by its first bytes."""
     try:
         if path.exists() and not path.is_file():  # a device may never end
@@ -141,7 +129,7 @@ def load(path: Path) -> Stored:
     raise UnreadableFileError(f"file {str(path)!r}", "must be a sketch", reason)
 
 
-def to_bytes(sketch: Stored) -> bytes:
+def to_bytes(sketch: Contents) -> bytes:
     buffer = io.BytesIO()
     columns = _columns(sketch)
     header = np.frombuffer(_header(sketch, columns).encode(), dtype=np.uint8)
@@ -150,7 +138,7 @@ def to_bytes(sketch: Stored) -> bytes:
     return buffer.getvalue()
 
 
-def from_bytes(data: bytes) -> Stored:
+def from_bytes(data: bytes) -> Contents:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as stored:
             entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
@@ -179,7 +167,7 @@ def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
     return np.frombuffer(data, dtype=kind, offset=buffer.tell())
 
 
-def to_arrow(sketch: Stored) -> Any:
+def to_arrow(sketch: Contents) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
@@ -189,7 +177,7 @@ def to_arrow(sketch: Stored) -> Any:
     return pa.table(columns).replace_schema_metadata({HEADER: _header(sketch, columns)})
 
 
-def from_arrow(table: Any) -> Stored:
+def from_arrow(table: Any) -> Contents:
     header = (table.schema.metadata or {}).get(HEADER.encode())
     if header is None:
         raise not_a_sketch("got a table without its header")
@@ -204,7 +192,7 @@ def from_arrow(table: Any) -> Stored:
     return _rebuilt(about, columns)
 
 
-def _read_parquet(path: Path) -> Stored:
+def _read_parquet(path: Path) -> Contents:
     """Read a Parquet file, after its header, its size and its checksum have been checked.
 
     The checksum is taken column by column, so that a small file which unpacks to gigabytes takes no memory.
@@ -256,17 +244,17 @@ def is_stored_sketch(path: Path) -> bool:
         return False
 
 
-def _header(sketch: Stored, columns: Columns) -> str:
+def _header(sketch: Contents, columns: Columns) -> str:
     """Return all that is not a column: the grid, the groups, the parts, and the checksum of everything."""
     about = _about(sketch) | ({"parts": sketch.parts} if sketch.parts else {})
     return json.dumps({**about, "checksum": _checksum(about, sorted(columns.items()))})
 
 
-def _about(sketch: Stored) -> dict[str, Any]:
-    return {"version": VERSION, "cells": sketch.cells, "by": sketch.by, "labels": sketch.found.labels}
+def _about(sketch: Contents) -> dict[str, Any]:
+    return {"version": VERSION, "cells": sketch.cells, "by": sketch.by, "labels": sketch.labels}
 
 
-def content_id(sketch: Stored) -> str:
+def content_id(sketch: Contents) -> str:
     """Return a digest of the sums: equal for equal ones, whatever the format, the name, or the parts."""
     return _checksum(_about(sketch), sorted(_columns(sketch).items()))
 
@@ -280,9 +268,9 @@ def _checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.NDArray
     return digest.hexdigest()
 
 
-def _columns(sketch: Stored) -> Columns:
+def _columns(sketch: Contents) -> Columns:
     """Return one column per field; sums that are 0 throughout or follow from others are left out."""
-    table = sketch.found.table
+    table = sketch.table
     group, cell = np.divmod(table.keys, codes_in_a_group(sketch.cells))
     sums = dict(zip(SUMS, table.sums, strict=True))
     columns: Columns = {"group": group, "cell": cell, "count": table.counts, **sums}
@@ -336,7 +324,7 @@ def _check_checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.N
         raise not_a_sketch("got a checksum that does not fit: the file is damaged")
 
 
-def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
+def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> Contents:
     cells, labels = int(about["cells"]), tuple(tuple(label) for label in about["labels"])
     try:
         group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
@@ -350,7 +338,7 @@ def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) 
         raise not_a_sketch("got a cell that does not exist")
     table = CellTable(group * codes_in_a_group(cells) + cell, count, sums, low, high)
     check_table(table, cells)
-    return Stored(cells, tuple(about["by"]), Aggregated(labels, table), tuple(about.get("parts", ())))
+    return Contents(cells, tuple(about["by"]), labels, table, tuple(about.get("parts", ())))
 
 
 def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

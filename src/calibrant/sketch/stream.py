@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from calibrant.records import Missing
 from calibrant.results import Array
 from calibrant.sketch.aggregate import (
     MAX_GROUPS,
-    Aggregated,
     Columns,
     cell_frame,
     collected,
@@ -38,6 +38,7 @@ from calibrant.sketch.aggregate import (
 )
 from calibrant.sketch.cells import (
     CellTable,
+    Contents,
     DenseCells,
     TooManyGroupsError,
     can_stream,
@@ -130,7 +131,7 @@ def streamed_cells(
     cells: int,
     readers: list[Reader],
     progress: Callable[[float], object] | None,
-) -> Aggregated | None:
+) -> Contents | None:
     """Sum the rows of a DuckDB relation; None where a group-by of DuckDB's serves better, or has to explain.
 
     The cells of one group fit into a cache, so DuckDB is as fast there. Weighted rows have more sums than
@@ -159,7 +160,8 @@ def streamed_cells(
     raw = [[values[k] for values in seen] for k in range(len(readers))]
     labels, numbers = numbered(raw, len(seen), readers)
     group, code = np.divmod(table.keys, codes_in_a_group(cells))
-    return Aggregated(labels, table.renamed(numbers[group] * codes_in_a_group(cells) + code))
+    table = table.renamed(numbers[group] * codes_in_a_group(cells) + code)
+    return Contents(cells, columns.by, labels, table)
 
 
 APPROXIMATE = 0.1  # relative error of a count of distinct values
@@ -174,11 +176,11 @@ def aggregate_file(
     progress: Callable[[float], object] | None = None,
     notation: Notation | None = None,
     max_groups: int = MAX_GROUPS,
-) -> Aggregated:
+) -> Contents:
     refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
     used, inside = notation or default_notation.get(), _inside(columns)
 
-    def attempt(parallel: bool) -> Aggregated:
+    def attempt(parallel: bool) -> Contents:
         with scratch_folder() as spill, open_files(
             path, columns.wanted, parallel, **PROGRESS, memory_limit=MEMORY, temp_directory=str(spill),
             preserve_insertion_order="false",
@@ -187,13 +189,13 @@ def aggregate_file(
             readers = [_reader(parts, name) for name in columns.by]
             if columns.by and rows_at_most(path) > max_groups:
                 _refuse_many_groups(table, inside, columns, max_groups)
-            aggregated = streamed_cells(path, table, inside, cells, readers, progress)
-            if aggregated is None:
+            contents = streamed_cells(path, table, inside, cells, readers, progress)
+            if contents is None:
                 frame = cell_frame(table, inside, cells)
                 rows = run_with_progress(connection, lambda: collected(frame), progress)
-                aggregated = from_rows(rows, inside, cells, readers)
-            refuse_many_groups(len(aggregated.labels), columns.by, max_groups)
-            bad = rejected_rows(aggregated.table, cells)
+                contents = from_rows(rows, inside, cells, readers)
+            refuse_many_groups(len(contents.labels), columns.by, max_groups)
+            bad = rejected_rows(contents.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
                 _refuse_text(path, parts, columns, used)
 
@@ -201,7 +203,7 @@ def aggregate_file(
                 return next(bad_rows(path, name, kind, used), None)
 
             refuse(bad, columns, missing, invalid, table, inside, first)
-            return aggregated
+            return replace(contents, by=columns.by)
 
     return in_pieces_or_whole(attempt)
 
