@@ -1,4 +1,4 @@
-"""Cheapest ways to cut or group levels: dynamic programs, local search, and interval partitions.
+"""Cheapest ways to cut or group levels: dynamic programs, and interval partitions.
 
 A group of levels is sent to its mean outcome, at the cost sum w |v - mean|; every grouping is one way to be
 calibrated, so its cost is an upper bound on the cheapest. `values` ascend (ties allowed), boundary b lies
@@ -226,76 +226,6 @@ def _cheapest_covers(price: Floats, count: int) -> Floats:
             remainder = (*before, 0, *(0 if r else slice(None) for r in rest))
             best[whole] = np.minimum(best[whole], price[(*before, 1, *rest)] + best[remainder])
     return best.ravel()
-
-
-SWEEPS = 40
-GAIN = 1e-14  # smaller gains are rounding
-
-
-def searched_grouping(
-    values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], alpha: float = 1.0
-) -> tuple[float, Ints]:
-    """Return the cheapest grouping that moves, merges and splits reach from any of `starts`, and its cost."""
-    levels = (values, weights, outcomes, alpha)
-    reached = list(starts)
-    for start in starts:
-        group = start.copy()
-        for _ in range(SWEEPS):
-            moves = [_moved(group, item, *levels) for item in range(len(values))]
-            if not any(moves) and not _merged(group, levels) | _split(group, levels):
-                break
-        reached.append(group)
-    costs = [grouping_cost(values, weights, outcomes, group, alpha) for group in reached]
-    best = int(np.argmin(costs))
-    return costs[best], np.unique(reached[best], return_inverse=True)[1].astype(np.intp)
-
-
-def _moved(group: Ints, item: int, values: Floats, weights: Floats, outcomes: Floats, alpha: float) -> bool:
-    """Move one level to the group where it adds least, if that helps."""
-    size, rest = len(values) + 1, weights.copy()  # one number at least is free, for a group of its own
-    rest[item] = 0.0
-    mass, outcome = np.bincount(group, rest, size), np.bincount(group, outcomes * (rest > 0), size)
-    apart = np.divide(outcome, mass, out=np.zeros(size), where=mass > 0)
-    joined = (outcome + outcomes[item]) / (mass + weights[item])
-    more = np.abs(values - joined[group]) ** alpha - np.abs(values - apart[group]) ** alpha
-    extra = np.bincount(group, rest * more, size) + weights[item] * np.abs(values[item] - joined) ** alpha
-    best = np.argmin(extra)
-    helps = bool(extra[group[item]] - extra[best] > GAIN)
-    if helps:
-        group[item] = best
-    return helps
-
-
-Levels = tuple[Floats, Floats, Floats, float]
-
-
-def _merged(group: Ints, levels: Levels) -> bool:
-    """Merge the two groups whose union saves most, if any does."""
-    numbers = np.unique(group)
-    member = group == numbers[:, None]
-    cost, saved, pair = group_costs(member, *levels), GAIN, None
-    for k in range(len(numbers) - 1):
-        gains = cost[k] + cost[k + 1 :] - group_costs(member[k] | member[k + 1 :], *levels)
-        if gains.max() > saved:
-            saved, pair = float(gains.max()), (k, k + 1 + int(np.argmax(gains)))
-    if pair is not None:
-        group[member[pair[1]]] = numbers[pair[0]]
-    return pair is not None
-
-
-def _split(group: Ints, levels: Levels) -> bool:
-    """Cut one group in two at a prediction, where that saves most, if it does."""
-    saved, chosen = GAIN, None
-    for number, size in enumerate(np.bincount(group)):
-        if size > 1:
-            member = group == number
-            below = np.tri(len(group), dtype=np.bool_)[member] & member  # the last row is the whole group
-            halves = group_costs(below, *levels) + group_costs(member & ~below, *levels)
-            if halves[-1] - halves.min() > saved:
-                saved, chosen = float(halves[-1] - halves.min()), below[np.argmin(halves)]
-    if chosen is not None:
-        group[chosen] = np.setdiff1d(np.arange(len(group)), group)[0]
-    return chosen is not None
 
 
 BATCH = 16

@@ -6,6 +6,7 @@ that no group undercuts bound it from below: a grouping costs at least the sum o
 
 from __future__ import annotations
 
+import itertools
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ SCALE = 1e3  # costs in the linear programs, whose tolerances are absolute
 GRID = 100  # targets besides the values
 MAX_COLUMNS = 3_000  # HiGHS overruns its time limit with more
 KICKS = 150
+MAX_PLAIN_LEVELS = 24  # levels up to which one search takes less than loading machine code
 
 
 class Bracket(NamedTuple):
@@ -30,10 +32,7 @@ class Bracket(NamedTuple):
 
 
 def runs_of_equal_records(values: Floats, rates: Floats, alpha: float, limit: float) -> Bracket | None:
-    """Return the cheapest grouping of records of equal weight with outcomes of 0 and 1, which is exact.
-
-    `limit` is the cost of some grouping. None where even the dynamic program would take long.
-    """
+    """Return the cheapest grouping of equal 0/1 records, which is exact; None where that would take long."""
     ones, zeros = np.flatnonzero(rates == 1.0), np.flatnonzero(rates == 0.0)
     if len(ones) * len(zeros) > (50_000 if alpha == 1.0 else 2_500):
         return None
@@ -55,7 +54,8 @@ def improved_grouping(
     values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], alpha: float = 1.0, kicks: int = 0
 ) -> tuple[float, Ints]:
     """Return the cheapest grouping that local search reaches from `starts`, and its cost."""
-    local_search.compile_now()
+    if len(values) > MAX_PLAIN_LEVELS or kicks:
+        local_search.compile_now()
     rng = np.random.default_rng(0)
     reached = []
     for start in starts:
@@ -72,6 +72,7 @@ def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Fl
     ends, for one slope s per cell. The prices are recomputed from the slopes, so that they owe nothing to the
     tolerance of the solver.
     """
+    from scipy.optimize import linprog  # imported late: it takes a quarter of a second
     from scipy.sparse import csr_array
 
     size, cells = len(values), len(edges) - 1
@@ -85,7 +86,7 @@ def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Fl
     matrix = csr_array((entries, (np.tile(row, 2), columns)), shape=(len(row), size + cells))
     objective = np.concatenate([-np.ones(size), np.zeros(cells)])
     bounds = [(None, None)] * (size + cells)
-    solved = _linprog()(SCALE * objective, A_ub=matrix, b_ub=away.ravel(), bounds=bounds, method="highs")
+    solved = linprog(SCALE * objective, A_ub=matrix, b_ub=away.ravel(), bounds=bounds, method="highs")
     slopes = solved.x[size:] if solved.x is not None else np.zeros(cells)
     return np.asarray((away + slopes[cell][:, None] * lean).min(axis=0))
 
@@ -96,8 +97,7 @@ def bracketed_grouping(
 ) -> Bracket:  # fmt: skip
     """Return a grouping whose cost is proven to be within `gap` of the least, or what `seconds` allow."""
     cheap_groups.compile_now()
-    search = _Columns(values, weights, outcomes, gap)
-    search.start(starts)
+    search = _Columns(values, weights, outcomes, starts, gap)
     search.search(search.prices, -1.0, 1, 1)  # compiled here, so that compiling does not use up the time
     search.deadline = monotonic() + seconds
     search.generate()
@@ -108,30 +108,28 @@ def bracketed_grouping(
 class _Columns:
     """Groups found so far, as rows of 0 and 1, with the best grouping, prices and bound."""
 
-    def __init__(self, values: Floats, weights: Floats, outcomes: Floats, gap: float) -> None:
+    def __init__(
+        self, values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], gap: float
+    ) -> None:
+        """Bound from above by local search and from below by divided levels; price all singles and pairs."""
         self.values, self.weights, self.outcomes = values, weights, outcomes
         self.rates = np.clip(outcomes / weights, 0.0, 1.0)
         self.edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, GRID + 1), values]))
         self.deadline, self.gap, self.size = np.inf, gap, len(values)
-
-    @property
-    def open(self) -> bool:
-        """Whether the gap is still too wide, and time is left."""
-        wide = self.upper - self.lower > max(self.gap * self.upper, self.size * TOLERANCE)
-        return wide and monotonic() < self.deadline
-
-    def start(self, starts: list[Ints]) -> None:
-        """Bound from above by local search and from below by divided levels; price all singles and pairs."""
-        self.upper, self.group = improved_grouping(
-            self.values, self.weights, self.outcomes, starts, kicks=KICKS
-        )
-        self.prices = whole_level_prices(self.values, self.weights, self.rates, self.edges)
+        self.upper, self.group = improved_grouping(values, weights, outcomes, starts, kicks=KICKS)
+        self.prices = whole_level_prices(values, weights, self.rates, self.edges)
         self.lower = float(self.prices.sum()) - self.size * TOLERANCE
         first, second = np.triu_indices(self.size)
         pairs = np.zeros((len(first), self.size), dtype=np.bool_)
         pairs[np.arange(len(first)), first] = pairs[np.arange(len(first)), second] = True
         self.columns = pairs
         self.add(self.group[None, :] == np.unique(self.group)[:, None])
+
+    @property
+    def open(self) -> bool:
+        """Whether the gap is still too wide, and time is left."""
+        wide = self.upper - self.lower > max(self.gap * self.upper, self.size * TOLERANCE)
+        return wide and monotonic() < self.deadline
 
     def add(self, groups: Flags) -> int:
         before = len(self.columns)
@@ -151,9 +149,12 @@ class _Columns:
 
     def generate(self) -> None:
         """Raise the bound: price by the duals of the groups found, add groups that undercut the prices."""
-        linprog, blend, nodes, rounds = _linprog(), 0.5, 20_000, 0
-        while self.open:
-            rounds += 1
+        from scipy.optimize import linprog
+
+        blend, nodes = 0.5, 20_000
+        for rounds in itertools.count(1):
+            if not self.open:
+                return
             costs = self.costs(self.columns)
             solved = linprog(
                 SCALE * costs, A_eq=self.columns.T.astype(float), b_eq=np.ones(self.size), method="highs"
@@ -180,7 +181,7 @@ class _Columns:
             if value - self.lower < 0.8 * self.gap * value and rounds % 3 == 0:
                 self.solve(self.columns, 3.0)
             if len(self.columns) > 2 * MAX_COLUMNS:
-                reduced = costs_above(self.costs(self.columns), self.columns, duals)
+                reduced = self.costs(self.columns) - self.columns @ duals
                 keep = (reduced <= np.partition(reduced, MAX_COLUMNS)[MAX_COLUMNS]) | (
                     self.columns.sum(axis=1) == 1
                 )
@@ -201,9 +202,9 @@ class _Columns:
                 tau /= 1.6
                 continue
             chosen = np.unique(np.concatenate([near, self.columns]), axis=0)
-            reduced = costs_above(self.costs(chosen), chosen, self.prices)
-            last = np.partition(reduced, min(len(reduced) - 1, MAX_COLUMNS // 2))
-            bound = self.solve(chosen[reduced <= max(tau, last[min(len(last) - 1, MAX_COLUMNS // 2)])], 8.0)
+            reduced = self.costs(chosen) - chosen @ self.prices
+            last = min(len(reduced) - 1, MAX_COLUMNS // 2)
+            bound = self.solve(chosen[reduced <= max(tau, np.partition(reduced, last)[last])], 8.0)
             self.lower = max(self.lower, min(self.upper, bound, floor + tau) - 1e-6 * self.upper)
             if floor + tau >= self.upper:
                 return
@@ -231,14 +232,3 @@ class _Columns:
                 self.upper, self.group = cost, np.argmax(chosen, axis=0)
         bound = solved.mip_dual_bound
         return -np.inf if bound is None else float(bound) / SCALE
-
-
-def _linprog() -> Any:
-    from scipy.optimize import linprog  # imported late: it takes a quarter of a second
-
-    return linprog
-
-
-def costs_above(costs: Floats, columns: Flags, prices: Floats) -> Floats:
-    """Return reduced costs: what groups cost more than the prices of their levels."""
-    return np.asarray(costs - columns @ prices)

@@ -80,7 +80,7 @@ def lower_distance(
     """
     _check(tolerance, alpha, max_nodes)
     if targets is not None:
-        return distance_onto(_permitted(targets), _levels(forecasts), float(alpha))
+        return distance_onto(targets, _levels(forecasts), float(alpha))
     if alpha != 1:
         return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
     nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
@@ -135,15 +135,6 @@ def proven_lower(forecasts: Forecasts) -> float:
     """Return a number that the lower distance is proven to reach: the floor of every other distance."""
     tolerance = 1e-6 if forecasts.levels <= 8_192 else 1e-4  # there brackets are wider anyway
     return nearest_calibrated(_levels(forecasts), tolerance, MAX_NODES).lower
-
-
-def _permitted(targets: npt.ArrayLike) -> Array:
-    """Return the targets, ascending and distinct."""
-    array = np.atleast_1d(np.asarray(targets))
-    if array.dtype.kind not in "iuf" or array.ndim != 1 or len(array) == 0:
-        raise InvalidInputError("targets", "must be a list of predictions", f"got {targets!r}")
-    reject_rows("targets", "must lie in [0, 1]", array, ~((array >= 0) & (array <= 1)))
-    return np.unique(array.astype(np.float64))
 
 
 def _levels(forecasts: Forecasts) -> ChainLevels:
@@ -242,12 +233,17 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
     return Certified(upper, min(lower, upper), upper, upper - lower <= 1e-15, None, details)
 
 
-def distance_onto(targets: Array, levels: ChainLevels, alpha: float) -> Certified:
+def distance_onto(permitted: npt.ArrayLike, levels: ChainLevels, alpha: float) -> Certified:
     """Least E|u - v|^alpha with u among the targets: one linear program, its answer proven from both sides.
 
     Whatever the multipliers s of the calibration of each target, r_y(v) = min over u of |u - v|^alpha -
     (y - u) s_u is feasible, so the mean of r_y(v) bounds every plan from below.
     """
+    given = np.atleast_1d(np.asarray(permitted))
+    if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
+        raise InvalidInputError("targets", "must be a list of predictions", f"got {permitted!r}")
+    reject_rows("targets", "must lie in [0, 1]", given, ~((given >= 0) & (given <= 1)))
+    targets = np.unique(given.astype(np.float64))
     values, mass = levels.values, np.stack(levels.masses(slice(None)))
     if len(values) * len(targets) > MAX_PAIRS:
         got = f"got {len(values):,} times {len(targets):,}"
@@ -263,8 +259,7 @@ def distance_onto(targets: Array, levels: ChainLevels, alpha: float) -> Certifie
     lower, upper = float(mass[0] @ reach[0] + mass[1] @ reach[1]), float(answer.fun)
     absorbed = np.asarray(answer.x).reshape(2, len(values), len(targets)).sum(axis=(0, 1))
     details = {"calibrated_values": targets, "calibrated_weights": absorbed}
-    lower = min(lower, upper)
-    return Certified(upper, lower, upper, upper - lower <= 1e-9, None, MappingProxyType(details))
+    return Certified(upper, min(lower, upper), upper, upper - lower <= 1e-9, None, MappingProxyType(details))
 
 
 def _solved(targets: Array, values: Array, mass: Array, alpha: float) -> Any:

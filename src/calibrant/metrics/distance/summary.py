@@ -121,26 +121,20 @@ def _thorough(forecasts: Forecasts) -> Distances:
 
 
 def distances_over(view: Distances, records: Records, ids: Any, time_limit: float = 0.0) -> Distances:
-    """Put the distance over the points that `ids` name, one per row of the user, before the others.
-
-    It lies in the sandwich, and both brackets hold it.
-    """
+    """Put the distance over the points that `ids` name, one per row of the user, before the others."""
     result = distance_over_points(records, ids, time_limit=time_limit)
     bounds = (result.value, result.lower, result.upper, result.exact)
     of = view.related[0].measurement
     measured = Measurement(DISTANCE, *bounds, of.n, of.levels, None, result.details)
     first = Related(measured, "lower <= dCE <= upper", "Błasiok et al. 2023, Definition 4.1")
-    lower, upper = max(view.lower, result.lower), min(view.upper, result.upper)
+    lower, upper = max(view.lower, result.lower), min(view.upper, result.upper)  # both hold it
     return Distances(min(lower, upper), upper, (first, *view.related))
 
 
 def distances_beside(forecasts: Forecasts, taken: Mapping[str, Measurement]) -> Distances:
     """Return the same view, where some measures of these forecasts, by name, have been `taken` already."""
     absent = {name: name for name in _THEOREMS if name not in taken}
-    every = {
-        **taken,
-        **map_threads_named(lambda name: measure(forecasts, name), absent, size=forecasts.levels),
-    }
+    measured = map_threads_named(lambda name: measure(forecasts, name), absent, size=forecasts.levels)
+    every = {**taken, **measured}
     related = tuple(Related(every[name], *why) for name, why in _THEOREMS.items())
-    by_name = {row.measurement.name: row.measurement for row in related}
-    return Distances(by_name["lower-distance"].lower, by_name["upper-distance"].upper, related)
+    return Distances(every["lower-distance"].lower, every["upper-distance"].upper, related)

@@ -21,7 +21,6 @@ from calibrant.kernels.partitions import (
     least_average_width,
     least_largest_width,
     run_of_levels,
-    searched_grouping,
     spread_boundaries,
 )
 from calibrant.metrics.bibliography import DISTANCE_PAPER
@@ -76,7 +75,11 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
     0.1
     """
     _check_options(alpha, time_limit)
-    return _group_levels(forecasts, float(alpha), float(time_limit))
+    return _nearest(forecasts, *_levels(forecasts), float(alpha), float(time_limit))
+
+
+def _levels(forecasts: Forecasts) -> tuple[Array, Array, Array]:
+    return forecasts.values, forecasts.weights, forecasts.outcomes
 
 
 def _check_options(alpha: float, time_limit: float) -> None:
@@ -84,11 +87,6 @@ def _check_options(alpha: float, time_limit: float) -> None:
         raise InvalidInputError("alpha", "must be at least 1 and finite", f"got {alpha}")
     if not 0 <= number("time_limit", time_limit) < np.inf:
         raise InvalidInputError("time_limit", "must be 0 or more seconds", f"got {time_limit}")
-
-
-def _group_levels(forecasts: Forecasts, alpha: float, time_limit: float) -> Certified:
-    levels = (forecasts.values, forecasts.weights, forecasts.outcomes)
-    return _nearest(forecasts, *levels, alpha, time_limit)
 
 
 @shares_parameters(_POINTS)
@@ -171,7 +169,7 @@ def distance_over_points(
     measured = _nearest(forecasts, *items, alpha, time_limit)
     details = {"points": names[order], **measured.details}
     if not measured.exact:  # grouping whole level sets, in groups of any shape, is one way to group points
-        levels = _group_levels(forecasts, alpha, 0.0)
+        levels = _nearest(forecasts, *_levels(forecasts), alpha, 0.0)
         if levels.value < measured.value:
             level = np.searchsorted(forecasts.values, values[order])
             details["group"] = levels.details["group"][level]
@@ -204,7 +202,7 @@ def _nearest(
     runs = contiguous_groups(values, weights, outcomes, boundaries)
     together, apart = run_of_levels(runs.starts, len(values)), np.arange(len(values))
     if len(values) <= SEARCHED:
-        cost, group = searched_grouping(values, weights, outcomes, [together, apart], alpha)
+        cost, group = improved_grouping(values, weights, outcomes, [together, apart], alpha)
     else:
         of_runs = runs.cost if alpha == 1 else grouping_cost(values, weights, outcomes, together, alpha)
         of_levels = cost_apart(values, weights, outcomes, alpha)
@@ -221,7 +219,7 @@ def _nearest(
 def proven_grouping(
     values: Array, weights: Array, outcomes: Array, found: Bracket, alpha: float, time_limit: float
 ) -> Bracket:
-    """Improve a grouping and its bound, by the method that suits the items (see the proof page)."""
+    """Improve a grouping and its bound, by the method that suits the items (page "Upper distance")."""
     rates = np.clip(outcomes / weights, 0.0, 1.0)
     if np.ptp(weights) <= 1e-12 * weights[0] and np.isin(np.round(rates, 12), (0.0, 1.0)).all():
         exact = runs_of_equal_records(values, np.round(rates), alpha, found.upper)
@@ -241,10 +239,7 @@ def proven_grouping(
 def _points(
     ids: Any, rows: npt.NDArray[np.int64], length: int, prediction: Array
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the distinct ids and the number of each record's; refuse an id with two predictions.
-
-    `rows` says which of the user's rows, `length` in all, the predictions belong to; they ascend.
-    """
+    """Return the distinct ids and each record's place among them; refuse an id with two predictions."""
     labels = to_array(ids, "ids")
     if labels.ndim != 1:
         raise InvalidInputError("ids", "must be one-dimensional", f"got shape {labels.shape}")
@@ -324,10 +319,8 @@ def interval_calibration_error(
         raise reject_name("width", width, list(EXACT_LEVELS))
     if method not in ("exact", "surrogate"):
         raise reject_name("method", method, ["exact", "surrogate"])
-    return _surrogate(forecasts) if method == "surrogate" else _least(forecasts, width)
-
-
-def _least(forecasts: Forecasts, width: str) -> Certified:
+    if method == "surrogate":
+        return _surrogate(forecasts)
     values, curve = forecasts.values, forecasts.curve
     details: dict[str, Any]
     boundaries = spread_boundaries(curve, EXACT_LEVELS[width] + 1)
