@@ -266,3 +266,24 @@ def test_sentences_fit_the_page(tmp_path):
         assert done.exit_code == 0
         assert len(prose) > 1
         assert max(map(len, prose)) <= 100
+
+
+def test_groups_within_another_column_in_one_command(tmp_path):
+    rng = np.random.default_rng(1)
+    n, p = 600, np.round(np.random.default_rng(2).uniform(0.2, 0.8, 600), 2)
+    league, season = rng.choice(["a", "b"], n), rng.integers(2020, 2023, n)
+    y = (rng.random(n) < p - 0.15 * (season - 2020) * (league == "b")).astype(int)
+    path, chart = tmp_path / "games.csv", tmp_path / "seasons.svg"
+    pd.DataFrame({"y": y, "p": p, "league": league, "season": season}).to_csv(path, index=False)
+    common = ["compare", path, "-y", "y", "-p", "p", "--groups", "season", "--within", "league"]
+    found = run(*common, "--chart", f"groups-in-order={chart}")
+    text = unwrapped(found.stdout)
+    assert "there is a trend along season beyond chance in 1 of 2: b (p" in text
+    assert text.index("league records groups") < text.index("season records predicted")
+    drawn = chart.read_text()
+    assert "trend beyond chance" in drawn
+    assert drawn.count('aria-roledescription="point"') == 6
+    library = cb.compare_groups(y, p, {"season": season}, within={"league": league})
+    assert json.loads(run(*common, "--json").stdout) == library.to_dict()
+    with pytest.raises(InvalidInputError, match="--within needs --groups"):
+        raise run("compare", path, "-y", "y", "-p", "p", "-p", "season", "--within", "league").exception

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
 import shlex
+import struct
 import sys
+import termios
 from pathlib import Path
 
 import duckdb
@@ -16,7 +20,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from calibrant.cli import main
-from calibrant.cli.config import COMMANDS, SECTIONS
+from calibrant.cli.config import COMMANDS, SECTIONS, command_named
+from calibrant.cli.output import print_note
 
 ROWS = ["-y", "y", "-p", "p"]
 SEED = ["--seed", "1"]
@@ -391,3 +396,55 @@ def test_a_slope_of_certain_predictions_is_not_to_be_clipped(run, folder):
     (folder / "certain.csv").write_text("y,p,q\n0,0,0.1\n1,0.5,0.4\n0,0.3,0.2\n1,1,0.5\n")
     err = run("compare", "certain.csv", *ROWS, "-p", "q", "--measure", "slope", code=2)[1]
     assert "Hint: leave these rows out and say how many they are" in err
+
+
+PAGES = {
+    "evaluate": [*ROWS, "--draws", 19],
+    "audit": [*ROWS, "--groups", "k", "--draws", 19],
+    "distinguish": [*ROWS, "--covariates", "k", "--draws", 19],
+    "stream": ROWS,
+    "distributions": ["-y", "y", "--members", "p,q", "--draws", 19],
+}
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_every_page_takes_a_title_and_a_subtitle(run, folder, command):
+    given = ["--title", "Autumn <1>", "--subtitle", "for the board", "--html", "titled.html"]
+    run(command, "both.csv", *PAGES[command], *given)
+    page = (folder / "titled.html").read_text()
+    assert "<title>Autumn &lt;1&gt;</title>" in page
+    assert "for the board" in page.partition("<script")[0]
+    _, err = run(command, "both.csv", *PAGES[command], "--title", "Autumn", code=2)
+    assert "--title needs --html" in err
+
+
+def test_all_commands_that_write_pages_are_tried_above():
+    having = {
+        name for name in COMMANDS if any("--html" in option.opts for option in command_named(name).params)
+    }
+    assert having == {*PAGES, "demo"}
+    assert all(any("--subtitle" in p.opts for p in command_named(name).params) for name in having)
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(50, 50), (200, 100), (0, 100)])
+def test_notes_fit_a_terminal(monkeypatch, columns, longest):
+    """Messages on stderr are broken between words there, and stay one line each in a file."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    note = (
+        "a note of many words, " * 12
+        + "and_one_word_that_is_longer_than_the_terminal_is_wide_and_stays_whole"
+    )
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        print_note(note)
+    shown = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    assert " ".join(shown) == note
+    assert max(len(line) for line in shown if " " in line) <= longest
+    assert max(map(len, shown)) > longest - 25  # lines are filled
+
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    print_note(note)
+    assert file.getvalue() == f"{note}\n"

@@ -28,7 +28,10 @@ TASKS = {  # page, and what must have come out of it: files, and words that were
         ["audit.html", "repaired.csv"],
         ["Wrong beyond chance for 7 of 24 groups", "helps"],
     ),
-    "howto/sites-and-seasons": (["report.html", "calibrated.csv"], ["The 4 groups of region", "trend along"]),
+    "howto/sites-and-seasons": (
+        ["report.html", "calibrated.csv", "seasons.svg"],
+        ["The 4 groups of region", "trend along", "Within region, there is a trend along month"],
+    ),
     "howto/operations": (
         ["monitor.json", "both.html"],
         ["no alarm (a false alarm, ever, has a chance of at most 0.01)"],

@@ -9,7 +9,16 @@ import click
 
 from calibrant.cli import options as opt
 from calibrant.cli import rows
-from calibrant.cli.output import in_csv, print_note, print_result, show_json, show_sheet, show_values
+from calibrant.cli.output import (
+    SavedPage,
+    in_csv,
+    page_out,
+    print_note,
+    print_result,
+    show_json,
+    show_sheet,
+    show_values,
+)
 from calibrant.cli.reading import takes_censored
 from calibrant.evaluation.tables import PAGE_WIDTH
 from calibrant.files import atomic_write
@@ -59,7 +68,7 @@ BILLION = click.IntRange(1, 1_000_000_000)
 @click.option("--null", type=click.Choice(get_args(audits.NullName)), default="auto",
               help="How p-values are simulated; signs hold for weights that follow the outcome.")  # fmt: skip
 @opt.flag("--search", help="Search the covariates for the worst; confirm on other rows.")
-@opt.html_page
+@page_out
 @opt.file_option(
     "--rules", help="Write the groups that are off beyond chance as JSON, for calibrant recalibrate --rules."
 )
@@ -68,7 +77,7 @@ BILLION = click.IntRange(1, 1_000_000_000)
 @opt.as_json
 def audit(
     file: FileNames, covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None,
-    clusters: str | None, search: bool, html: str | None, rules: str | None, top: int, json_: bool,
+    clusters: str | None, search: bool, html: SavedPage, rules: str | None, top: int, json_: bool,
     **options: Any,
 ) -> None:  # fmt: skip
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
@@ -131,8 +140,7 @@ def audit(
     if html:
         from calibrant.report.pages import audit_page
 
-        page = audit_page(audited, title=f"For whom: {subject}", confirmed=confirmed)
-        print_note(f"report: {atomic_write(html, page)}")
+        html.write(audit_page(audited, **html.heading(f"For whom: {subject}"), confirmed=confirmed))
     if json_:
         data = audited.to_dict(top)
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)

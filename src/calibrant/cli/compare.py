@@ -19,7 +19,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.compare_groups import compare_groups
-from calibrant.groups.compare_groups_result import INTERVALS_ALONE
+from calibrant.groups.compare_groups_result import INTERVALS_ALONE, TREND_MEANS
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import InputNames
@@ -196,9 +196,12 @@ def _compare_groups(
 
         draw = groups_within if within else groups_in_order
         charts.write({"groups-in-order": lambda: draw(result)})
-    show_result(result, json_, *([result.within_sheet()] if within else ()), result.group_sheet())
+    show_result(result, json_, *([result.within_sheet()] if within else ()))
     if json_:
         return
+    if within:
+        out.print_sentences(f"{TREND_MEANS}\n")
+    out.show_sheet(result.group_sheet())
     out.print_sentences(f"{INTERVALS_ALONE}\n")
     pairs = result.pair_sheet()
     if pairs.lines:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from calibrant.cli.evaluate import next_command, show_evaluation, write_report
+from calibrant.cli.evaluate import next_command, show_evaluation
 from calibrant.cli.options import as_json, examples, file_option
-from calibrant.cli.output import print_note
+from calibrant.cli.output import SavedPage, page_out, print_note
 from calibrant.demo import demonstration
 from calibrant.errors import MissingDependencyError
 from calibrant.evaluation.evaluate import evaluate
@@ -18,25 +20,25 @@ from calibrant.files import atomic_write
     "--rows", type=click.IntRange(1, 10_000_000), default=20_000, help="How many loans to generate."
 )
 @click.option("--seed", default=1, help="Seed of the generator and of the evaluation.")
-@file_option("--html", default="calibrant-demo.html",
-             help="Where to write the report; an empty name writes none.")  # fmt: skip
+@partial(page_out, default="calibrant-demo.html", words="Report to write; an empty name writes none.")
 @file_option(
     "--csv", "table", default="calibrant-demo.csv",
     help="Where to write the loans, for trying other commands on; an empty name writes none.",
 )  # fmt: skip
 @as_json
-def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
+def demo(rows: int, seed: int, html: SavedPage, table: str, json_: bool) -> None:
     """Generate loans with predicted default probabilities, evaluate them, and write both to files."""
     data = demonstration(rows, seed)
     print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
     groups = {"employment": data.employment, "region": data.region}
-    title = f"Generated loans: {rows:,} predicted default probabilities"
-    evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=seed, title=title)
+    heading = html.heading(f"Generated loans: {rows:,} predicted default probabilities")
+    evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=seed, **heading)
     next_step = next_command(evaluation.verdict, [table], "default", "p") if table else ""
     show_evaluation(evaluation, json_, next_step=next_step)
     if table:
         print_note(f"loans: {atomic_write(table, data.as_csv())}")
     try:
-        write_report(evaluation, html)
+        if html:
+            html.write(evaluation)
     except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
         print_note(f"no report: {error}")

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import print_note, print_result, show_json, show_table
+from calibrant.cli.output import SavedPage, page_out, print_result, show_json, show_table
 from calibrant.cli.rows import read_checked, refuse_many, shown_name
-from calibrant.files import atomic_write
 from calibrant.groups import distinguisher as learned
 from calibrant.io.read import FileNames
 
@@ -23,12 +22,12 @@ from calibrant.io.read import FileNames
 @opt.columns_option("--nominal", help="Covariates that are numbers without an order.")
 @opt.option_of(learned.distinguish, "--draws", help="Simulated data sets for each p-value.")
 @opt.option_of(learned.distinguish, "--confidence", help="Of the interval.")
-@opt.html_page
+@page_out
 @opt.seed
 @opt.as_json
 def distinguish(
     file: FileNames, covariates: list[str], nominal: list[str] | None, draws: int, confidence: float,
-    html: str | None, seed: int | None, json_: bool, **columns: Any,
+    html: SavedPage, seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Let a model learn from the covariates in FILE where the predictions fail, and test what it learned.
 
@@ -44,9 +43,8 @@ def distinguish(
     if html:
         from calibrant.report.pages import distinguisher_page
 
-        title = f"Learned auditor: {columns['prediction']} in {shown_name(file)}"
-        page = distinguisher_page(distinguished, title=title)
-        print_note(f"report: {atomic_write(html, page)}")
+        heading = html.heading(f"Learned auditor: {columns['prediction']} in {shown_name(file)}")
+        html.write(distinguisher_page(distinguished, **heading))
     if json_:
         show_json(distinguished.to_dict())
         return

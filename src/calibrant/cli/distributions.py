@@ -36,7 +36,7 @@ FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
 @click.option("--at", type=opt.THRESHOLDS, metavar="Z,Z", help="Thresholds to check, fixed beforehand.")
 @opt.grouped
 @opt.missing
-@opt.html_page
+@out.page_out
 @out.charts_out
 @opt.option_of(evaluate_distributions, "--draws", help="Simulated data sets.")
 @opt.seed
@@ -45,7 +45,7 @@ def distributions(
     file: FileNames, outcome: str | None, members: list[str] | None, quantiles: list[str] | None,
     cdf: list[str] | None, lower: str | None, upper: str | None, coverage: float | None, time: str | None,
     event: str | None, strata: str | None, at: list[float] | None, groups: list[str] | None,
-    missing: Missing, html: str | None, charts: out.SavedCharts, draws: int, seed: int | None, json_: bool,
+    missing: Missing, html: out.SavedPage, charts: out.SavedCharts, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Check forecast distributions in FILE: too narrow, too wide, biased or fine, and for whom.
 
@@ -72,14 +72,14 @@ def distributions(
         found = evaluate_distributions(
             read[outcome], np.column_stack([read[name] for name in names]), at=at,
             groups={name: others[name] for name in groups} if groups else None,
-            title=f"Forecasts of {outcome} in {shown_name(file)}", **how,
+            **html.heading(f"Forecasts of {outcome} in {shown_name(file)}"), **how,
         )  # fmt: skip
     drawn = _charts(found) if charts else {}
     charts.check(drawn)
     if html:
         if not isinstance(found, DistributionEvaluation):
             raise InvalidInputError("--html", "needs --members, --quantiles or --cdf alone")
-        out.print_note(f"report: {found.to_html(html)}")
+        html.write(found)
     charts.write(drawn)
     if isinstance(found, DistributionEvaluation):
         _show(found, json_)

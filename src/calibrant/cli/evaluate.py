@@ -52,9 +52,7 @@ from calibrant.sketch.sketch import Sketch
     "--measures", type=opt.MEASURES, metavar="NAME,NAME", help='Measures to show; "all" shows every one.'
 )
 @opt.column_option("--id", "point", help="Point behind each record; adds the distance to calibration.")
-@opt.html_page
-@click.option("--title", help="Title of the report.")
-@click.option("--subtitle", help="Line below the title of the report.")
+@out.page_out
 @out.charts_out
 @opt.option_of(
     evaluate_rows, "--draws", help="Simulated data sets for p-values, and resamples for intervals."
@@ -63,23 +61,19 @@ from calibrant.sketch.sketch import Sketch
 @opt.as_json
 def evaluate(
     file: FileNames, groups: list[str] | None, measures: list[str] | None, point: str | None,
-    html: str | None, title: str | None, subtitle: str | None, charts: out.SavedCharts, draws: int,
-    seed: int | None, json_: bool, **columns: Any,
+    html: out.SavedPage, charts: out.SavedCharts, draws: int, seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
 
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
-    if not html:
-        opt.refuse_typed("needs --html", "title", "subtitle")
     log = log_summary()
     sketch = rows.sketch_if_needed(file, **columns, by=groups)
     whose = f"{columns['prediction']} in" if sketch is None else "sketch"
     default = f"{whose} {rows.shown_name(file)}"
     with rows.progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "progress": progress, "draws": draws}
-        options |= {"seed": seed, "subtitle": subtitle or ""}
-        options["title"] = title or (log.title() if log else "") or default
+        options |= {"seed": seed, **html.heading((log.title() if log else "") or default)}
         if sketch is not None:
             if point:
                 raise InvalidInputError("--id", "needs the records", "got a sketch of them")
@@ -98,7 +92,8 @@ def evaluate(
     drawn = evaluation.charts if charts else {}
     charts.check(drawn)
     answered = LogEvaluation.of(evaluation, log) if log is not None else None
-    write_report(answered or evaluation, html)  # files first: the reader of stdout may stop early
+    if html:
+        html.write(answered or evaluation)  # files first: the reader of stdout may stop early
     charts.write(drawn)
     named = columns["outcome"], columns["prediction"], columns["weight"]
     next_step = next_command(evaluation.verdict, rows_typed(), *named)
@@ -170,11 +165,6 @@ def next_command(
     if verdict.action == "check groups" and columns:
         return shlex.join(["calibrant", "evaluate", *map(str, data), "--groups", "COLUMN"])
     return verdict.next_step
-
-
-def write_report(evaluation: Evaluation | LogEvaluation, html: str | None) -> None:
-    if html:
-        out.print_note(f"report: {evaluation.to_html(html)}")
 
 
 def _names(chosen: list[str] | None) -> list[str] | None:

@@ -216,7 +216,6 @@ missing = click.option(
     help="Refuse rows with a missing value, or leave them out and count them.",
 )  # fmt: skip
 grouped = columns_option("--groups", help="Columns whose values are groups to look at.")
-html_page = file_option("--html", help="Write the report, one self-contained page.")
 same_option = flag("--same", help="Count rows even if the state has counted the same.")
 as_json = flag("--json", "json_", help="Print one JSON object on stdout.")
 seed = click.option("--seed", type=int, default=0, help="Seed of everything random.")

@@ -11,7 +11,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from calibrant.cli.exit_codes import BAD_INPUT
-from calibrant.cli.options import check_paths, refuse_typed
+from calibrant.cli.options import check_paths, file_option, refuse_typed
 from calibrant.errors import reject_name
 from calibrant.files import atomic_write
 from calibrant.results import Table, json_ready
@@ -211,8 +211,7 @@ def print_result(text: str = "") -> None:
 def print_sentences(text: str) -> None:
     """Print sentences of the result, with lines no longer than the page."""
     if not in_csv():
-        page = textwrap.TextWrapper(_width(), break_long_words=False, break_on_hyphens=False)
-        text = "\n".join(map(page.fill, text.split("\n")))
+        text = "\n".join(_wrapped(line, _width()) for line in text.split("\n"))
     print_result(text)
 
 
@@ -220,7 +219,20 @@ def print_note(*lines: str) -> None:
     """Print lines that are not part of the result, on stderr; --quiet leaves them out."""
     if not no_notes.get():
         for line in lines:
-            click.echo(one_line(line), err=True)
+            print_message(line)
+
+
+def print_message(text: str) -> None:
+    """Print one message on stderr, with lines that fit where stderr is a terminal."""
+    shown = one_line(text)
+    if sys.stderr.isatty():
+        with suppress(OSError, ValueError):
+            shown = _wrapped(shown, min(PAGE_WIDTH, os.get_terminal_size(sys.stderr.fileno()).columns))
+    click.echo(shown, err=True)
+
+
+def _wrapped(line: str, width: int) -> str:
+    return textwrap.fill(line, width or PAGE_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def show_result(result: Any, json_: bool, *sheets: Table) -> None:
@@ -291,6 +303,45 @@ def show_json(data: Mapping[str, Any]) -> None:
 
 def readable_number(value: float) -> str:
     return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"
+
+
+class SavedPage:
+    """The page that --html asks for, with the heading that was typed."""
+
+    def __init__(self, path: str | None, title: str | None, subtitle: str | None) -> None:
+        self.path, self.title, self.subtitle = path, title, subtitle
+        if not path:
+            refuse_typed("needs --html", "title", "subtitle")
+
+    def __bool__(self) -> bool:
+        return bool(self.path)
+
+    def heading(self, default: str) -> dict[str, Any]:
+        """Return title and subtitle; `default` is the title unless one was typed."""
+        return {"title": self.title or default, "subtitle": self.subtitle or ""}
+
+    def write(self, made: Any) -> None:
+        """Write a page, or the page of a result."""
+        assert self.path
+        path = atomic_write(self.path, made) if isinstance(made, str) else made.to_html(self.path)
+        print_note(f"report: {path}")
+
+
+WRITE_PAGE = "Write the report, one self-contained page."
+
+
+def page_out(
+    command: Callable[..., Any], *, default: str | None = None, words: str = WRITE_PAGE
+) -> Callable[..., Any]:
+    """Add --html, --title and --subtitle, which the command gets as `html`."""
+
+    @wraps(command)
+    def run(html: str | None, title: str | None, subtitle: str | None, **options: Any) -> Any:
+        return command(html=SavedPage(html, title, subtitle), **options)
+
+    subtitle = click.option("--subtitle", help="Line below the title of the report.")
+    title = click.option("--title", help="Title of the report.")
+    return file_option("--html", default=default, help=words)(title(subtitle(run)))
 
 
 TEXTS = ("none", "title", "caption", "both")

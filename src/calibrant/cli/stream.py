@@ -14,7 +14,15 @@ import numpy as np
 
 from calibrant.cli import options as opt
 from calibrant.cli import rows as ordered
-from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
+from calibrant.cli.output import (
+    SavedPage,
+    page_out,
+    print_note,
+    print_result,
+    readable_number,
+    show_json,
+    show_table,
+)
 from calibrant.cli.rows import OrderedRows
 from calibrant.errors import InvalidInputError
 from calibrant.files import atomic_write, lock_file
@@ -47,13 +55,13 @@ MAX_DISTANCE_ROWS = 100_000  # rows up to which the lower distance is computed w
 @opt.file_option("--state", help="File that keeps the calibrator between runs.")
 @opt.file_option("--output", "-o", "--out", "out", help="CSV file to write, in the order of FILE.")
 @opt.columns_option("--keep", help="More columns for --output, an id say.")
-@opt.file_option("--html", help="Write a page with charts.")
+@page_out
 @opt.same_option
 @opt.as_json
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
-    keep: list[str] | None, html: str | None, same: bool, json_: bool,
+    keep: list[str] | None, html: SavedPage, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
@@ -90,7 +98,13 @@ def stream(
             atomic_write(out, _as_csv(rows, run, outcome, prediction, cells))
         summary = _summary(calibrator, rows, run)
         if html:
-            _write_page(html, rows, run, summary, ordered.shown_name(file))
+            known = ~np.isnan(rows.outcome)
+            if not known.any():
+                raise InvalidInputError("--html", "needs an outcome that is known", "got none")
+            from calibrant.report.pages import stream_page
+
+            seen = rows.outcome[known], rows.prediction[known], run.taken(known)
+            html.write(stream_page(*seen, summary, **html.heading(ordered.shown_name(file))))
         _show(summary, json_)
         if state:
             atomic_write(state, sealed(ordered.with_parts(calibrator.to_json(), parts)))
@@ -226,13 +240,3 @@ def _promises(summary: Mapping[str, Any]) -> list[str]:
         remedy = f"{' '.join(options)} gives one{without}"
         lines.append(f"no promise on the Brier score: {' and '.join(reasons)} ({remedy})")
     return lines
-
-
-def _write_page(path: str, rows: OrderedRows, run: Run, summary: Mapping[str, Any], title: str) -> None:
-    from calibrant.report.pages import stream_page
-
-    known = ~np.isnan(rows.outcome)
-    if not known.any():
-        raise InvalidInputError("--html", "needs an outcome that is known", "got none")
-    page = stream_page(rows.outcome[known], rows.prediction[known], run.taken(known), summary, title=title)
-    atomic_write(path, page)

@@ -60,6 +60,7 @@ class DistributionEvaluation(Result):
     draws: int
     seed: int
     title: str
+    subtitle: str = ""
 
     @property
     def status(self) -> str:
@@ -127,6 +128,7 @@ class DistributionEvaluation(Result):
             path,
             rendered(
                 title=self.title,
+                subtitle=self.subtitle,
                 verdict=PageVerdict(f"{lead})." if more else lead, rest, NEXT_STEPS[self.status]),
                 tone="good" if self.status == "fine" else "bad",
                 facts=facts,
@@ -181,6 +183,7 @@ def evaluate_distributions(
     draws: int = 999,
     seed: int | None = 0,
     title: str = "Calibration of forecast distributions",
+    subtitle: str = "",
 ) -> DistributionEvaluation:
     """Evaluate forecast distributions: too narrow, too wide, biased or fine, and for whom.
 
@@ -196,7 +199,7 @@ def evaluate_distributions(
         Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
     draws, seed
         Simulations, and the seed of everything random.
-    title
+    title, subtitle
         Of the report.
 
     Returns
@@ -237,6 +240,7 @@ def evaluate_distributions(
         count,
         used,
         title,
+        subtitle,
     )
 
 

@@ -28,6 +28,10 @@ INTERVALS_ALONE = (
     "groups some exclude 0 by chance. The tests here ask whether groups differ from each other; "
     "`calibrant audit` says which groups are wrong."
 )
+TREND_MEANS = (
+    "Lowest and highest: observed minus predicted, in points. Trend: the factor by which the odds change from "
+    "one group to the next at equal predictions. Adjusted p-values allow for all lines (Holm)."
+)
 UNNAMED = "group"  # the column of groups that came without a name
 MAX_PAIRS_DESCRIBED = 3
 MAX_PAIRS_SHOWN = 15
@@ -296,7 +300,7 @@ class GroupComparison(Result):
         """Return the table of the values of the second column, each with its groups compared."""
         columns = (
             self.within_column, "records", "groups", "lowest", "highest", "p", "adjusted", "trend",
-            "trend p", "adjusted",
+            "trend p", "trend adjusted",
         )  # fmt: skip
         return Table(columns, tuple(part.cells() for part in self.within))
 

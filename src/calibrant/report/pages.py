@@ -26,7 +26,7 @@ from calibrant.results import Array, Table, number_cell, text_cell
 MAX_GROUPS = 500  # groups in the table
 
 
-def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -> str:
+def audit_page(audited: Audit, *, title: str, subtitle: str = "", confirmed: Search | None = None) -> str:
     """Return one HTML file about an audit, and about the search that confirmed it if there was one."""
     shown = pvalue_phrase(audited.pvalue, audited.draws)
     if audited.pvalue is None:
@@ -73,6 +73,7 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
     )
     return rendered(
         title=title,
+        subtitle=subtitle,
         verdict=verdict,
         tone=tone,
         facts=f"{AUDITED[audited.statistic]} audit of {pluralize(audited.n, 'row')}, {audited.looked_at}",
@@ -89,7 +90,7 @@ LEARNED = (
 )
 
 
-def distinguisher_page(given: Distinguisher, *, title: str) -> str:
+def distinguisher_page(given: Distinguisher, *, title: str, subtitle: str = "") -> str:
     """Return one HTML file, complete in itself."""
     drawn = {"carriers": carriers.spec(given)}
     if given.rules:
@@ -126,6 +127,7 @@ def distinguisher_page(given: Distinguisher, *, title: str) -> str:
     )
     return rendered(
         title=title,
+        subtitle=subtitle,
         verdict=verdict,
         tone=tone,
         facts=f"Learned auditor of {pluralize(given.n, 'row')}",
@@ -145,8 +147,9 @@ PROMISE = (
 
 
 def stream_page(
-    outcomes: Array, raw: Array, run: Run, numbers: Mapping[str, Any], *, title: str, alpha: float = 0.05
-) -> str:
+    outcomes: Array, raw: Array, run: Run, numbers: Mapping[str, Any], *, title: str, subtitle: str = "",
+    alpha: float = 0.05,
+) -> str:  # fmt: skip
     """Return one HTML file, complete in itself, about a run of an OnlineCalibrator over these records."""
     drawn = {
         "gain": gain_over_time.spec(outcomes, raw, run),
@@ -176,6 +179,7 @@ def stream_page(
     figures = {name: (name,) if name in drawn else () for name in ("weights", "certificate")}
     return rendered(
         title=title,
+        subtitle=subtitle,
         verdict=PageVerdict("Calibrated as outcomes came in.", said, step),
         tone="good" if run.bound is not None else "unknown",
         facts=f"{pluralize(len(run), 'record')}{earlier}, {steered}",

@@ -161,9 +161,9 @@ def groups_in_order(compared: GroupComparison) -> Spec:
 
 
 WITHIN_CAPTION = (
-    "Observed minus predicted, in points, for each value of “{column}” in order from left to right, within "
-    "each value of “{within}”, with {confidence:.0%} intervals of each on its own. Trends are judged with "
-    "p-values that allow for all of them."
+    "Observed minus predicted for “{column}” from {first} (left) to {last} (right), within each value of "
+    "“{within}”, with {confidence:.0%} intervals for each point on its own. The p-values of the trends allow "
+    "for all of them."
 )
 TREND = "trend beyond chance", "no trend beyond chance"
 MAX_WITHIN_SHOWN = 12  # values side by side
@@ -179,13 +179,18 @@ def groups_within(compared: GroupComparison) -> Spec:
     found = [(part, group) for part in shown for group in part.compared.groups]
     data = columns((group for _, group in found), group="name", difference="gap", low="lower", high="upper")
     points = {name: [100 * share for share in data[name]] for name in ("difference", "low", "high")}
-    verdicts = [TREND[part.trend_adjusted is None or part.trend_adjusted > level] for part, _ in found]
+    verdicts = [TREND[0 if (part.trend_adjusted or 1.0) <= level else 1] for part, _ in found]
     tips = ["within:N", "group:N", *(field(f"{name}:Q", format="+.2f") for name in points)]
     shades = {"domain": list(TREND), "range": [LIGHT["second"], LIGHT["model"]]}
     base = canvas.on(
         {**data, **points, "within": [part.name for part, _ in found], "trend": verdicts}
     ).encode(
-        x=field("within:N", scale={"domain": [part.name for part in shown]}, title=compared.within_column),
+        x=field(
+            "within:N",
+            scale={"domain": [part.name for part in shown]},
+            title=compared.within_column,
+            axis={"labelAngle": 0, "labelOverlap": True},
+        ),
         xOffset=field("group:N", scale={"domain": [group.name for group in compared.groups]}),
         color=field("trend:N", scale=shades),
         description="group:N",
@@ -193,12 +198,15 @@ def groups_within(compared: GroupComparison) -> Spec:
     )  # fmt: skip
     layers = [
         zero_line(canvas),
-        base.mark("rule", strokeWidth=2).encode(y=field("low:Q", title="observed − predicted"), y2="high"),
+        base.mark("rule", strokeWidth=2).encode(
+            y=field("low:Q", title="observed − predicted, points"), y2="high"
+        ),
         base.mark("point", filled=True, opacity=1, size=40).encode(y="difference:Q"),
     ]
     caption = WITHIN_CAPTION.format(
-        column=compared.column, within=compared.within_column, confidence=compared.confidence
-    )
+        column=compared.column, within=compared.within_column, confidence=compared.confidence,
+        first=compared.groups[0].name, last=compared.groups[-1].name,
+    )  # fmt: skip
     if len(shown) < len(compared.within):
         caption += f" The {len(shown)} of {len(compared.within):,} with the smallest p-values."
     return canvas.finished(layers, TITLE, caption, height=300, wide=True)
