@@ -29,8 +29,8 @@ INTERVALS_ALONE = (
     "`calibrant audit` says which groups are wrong."
 )
 TREND_MEANS = (
-    "Lowest and highest: observed minus predicted, in points. Trend: the factor by which the odds change from "
-    "one group to the next at equal predictions. Adjusted p-values allow for all lines (Holm)."
+    "Lowest and highest: observed minus predicted, in points. Trend: the factor by which the odds change "
+    "from one group to the next at equal predictions. Adjusted p-values allow for all lines (Holm)."
 )
 UNNAMED = "group"  # the column of groups that came without a name
 MAX_PAIRS_DESCRIBED = 3
