@@ -20,9 +20,8 @@ POLISHING = 1e-4  # steps shorter than this are judged by the gradient alone, wh
 
 
 def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
-    """Return intercept and slope of one row of outcomes, from `start`, by machine code."""
-    _fits.compile_now()
-    return np.asarray(_fits(ones[np.newaxis], mass[np.newaxis], x, float(start[0]), float(start[1]))[0])
+    """Return intercept and slope of one row of outcomes, from `start`."""
+    return _fitted(ones[np.newaxis], mass[np.newaxis], x, start)[0]
 
 
 def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
@@ -30,21 +29,19 @@ def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
 
     One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
     """
-    fast = _fits.worth_compiling(outcomes.size)
-    if fast:
+    if _fits.worth_compiling(outcomes.size):
         _fits.compile_now()
-
-    def fits(ones: Array, mass: Array, intercept: float, slope: float) -> Array:
-        if fast:
-            return _fits(ones, mass, x, intercept, slope)
-        # the same arithmetic to the last digit; lists are quicker for Python
-        return _fits.plain(ones.tolist(), mass.tolist(), x.tolist(), intercept, slope)
-
     mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
-    start = fits(np.sum(outcomes, axis=0)[np.newaxis], mass[np.newaxis], 0.0, 0.0)[0]
-    if np.isinf(start[1]):
-        start = np.zeros(2)
-    return fits(outcomes, weights, float(start[0]), float(start[1]))
+    start = logistic_fit(x, np.sum(outcomes, axis=0), mass, np.zeros(2))
+    return _fitted(outcomes, weights, x, np.zeros(2) if np.isinf(start[1]) else start)
+
+
+def _fitted(ones: Array, mass: Array, x: Array, start: Array) -> Array:
+    if _fits.worth_compiling(ones.size):
+        _fits.compile_now()
+        return _fits(ones, mass, x, float(start[0]), float(start[1]))
+    # the same arithmetic to the last digit; lists are quicker for Python
+    return _fits.plain(ones.tolist(), mass.tolist(), x.tolist(), float(start[0]), float(start[1]))
 
 
 @compiled

@@ -33,6 +33,12 @@ from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.parallel import dot
 from calibrant.results import Array, Certified, Witness
 
+Bins = int | float | Sequence[float] | Array
+Index = npt.NDArray[np.intp]
+MAX_BINS = 10**7  # edges are held in memory
+MAX_EXAMPLE_RECORDS = 30  # records; fewer are a worked example
+REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
+
 
 @measure_function
 def expected_calibration_error(
@@ -90,7 +96,10 @@ def expected_calibration_error(
     weight = np.add.reduceat(forecasts.weights, starts)
     residual = np.add.reduceat(forecasts.residuals, starts)
     if midpoints:
-        residual = np.add.reduceat(forecasts.outcomes, starts) - weight * _middles(forecasts, starts, bins)
+        edges = np.linspace(0, 1, int(bins) + 1) if isinstance(bins, (int, np.integer)) else np.asarray(bins)
+        at = np.searchsorted(edges[1:-1], forecasts.values[starts], side="right")
+        middles = (edges[at] + edges[at + 1]) / 2
+        residual = np.add.reduceat(forecasts.outcomes, starts) - weight * middles
     gap = np.abs(residual) / weight
     if norm == "max":
         return Certified.point(float(gap.max()), bins=len(starts))
@@ -103,13 +112,6 @@ def expected_calibration_error(
 
 
 binned_calibration_error = expected_calibration_error
-
-
-def _middles(forecasts: Forecasts, starts: npt.NDArray[np.intp], bins: Bins) -> Array:
-    """Return the middle of the bin that each start belongs to."""
-    edges = np.linspace(0, 1, int(bins) + 1) if isinstance(bins, (int, np.integer)) else np.asarray(bins)
-    at = np.clip(np.searchsorted(edges, forecasts.values[starts], side="right") - 1, 0, len(edges) - 2)
-    return np.asarray((edges[at] + edges[at + 1]) / 2)
 
 
 def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) -> float:
@@ -125,41 +127,28 @@ def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) 
     return float(bins) if is_width else 1.0 / int(bins)  # type: ignore[arg-type]
 
 
-def _sampling_variance(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
+def _sampling_variance(forecasts: Forecasts, starts: Index, weight: Array) -> Array:
     """Variance of each bin's mean outcome, mean (1 - mean) / (n - 1), n the effective number of records.
 
-    n - 1 is W^2 / sum w_i^2 - 1 = sum over i != j of w_i w_j / sum w_i^2, a sum without cancellation.
+    n - 1 is W^2 / sum w_i^2 - 1 = sum over i != j of w_i w_j / sum w_i^2, a sum without cancellation. Weights
+    of the outcome 0 and products of pairs are summed over the records where those are known.
     """
-    ones, zeros = np.add.reduceat(forecasts.outcomes, starts), _zeros(forecasts, starts, weight)
+    ones, records = np.add.reduceat(forecasts.outcomes, starts), forecasts.record_weights
     squares = np.add.reduceat(forecasts.squared_weights, starts)
-    pairs = _products_of_pairs(forecasts, starts, weight, squares)
+    first = (np.cumsum(forecasts.counts) - forecasts.counts)[starts]
+    zeros = np.maximum(weight - ones, 0.0)
+    if records is not None and forecasts.record_outcomes is not None:
+        zeros = np.add.reduceat(records * (1.0 - forecasts.record_outcomes), first)
+    if records is not None:
+        bins = np.split(records, first[1:])
+        pairs = np.array([2.0 * float(w[1:] @ np.cumsum(w)[:-1]) for w in bins])
+    elif forecasts.cells is None:  # n (n - 1) pairs of 1 / n each
+        counts = np.add.reduceat(forecasts.counts, starts).astype(np.float64)
+        pairs = counts * (counts - 1.0) / float(forecasts.n) ** 2
+    else:
+        pairs = np.maximum(weight**2 - squares, 0.0)
     share = np.divide(squares, pairs, out=np.zeros(len(starts)), where=pairs > 0)
     return (ones / weight) * (zeros / weight) * share
-
-
-def _zeros(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
-    """Weight of the outcome 0 in each bin, summed over the records where they are known."""
-    if forecasts.record_weights is None or forecasts.record_outcomes is None:
-        return np.maximum(weight - np.add.reduceat(forecasts.outcomes, starts), 0.0)
-    zeros = forecasts.record_weights * (1.0 - forecasts.record_outcomes)
-    return np.add.reduceat(zeros, _first_records(forecasts, starts))
-
-
-def _products_of_pairs(
-    forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array, squares: Array
-) -> Array:
-    """Sum of w_i w_j over all ordered pairs of different records of each bin: W^2 - sum w_i^2."""
-    if forecasts.cells is None and forecasts.record_weights is None:  # n (n - 1) pairs of 1 / n each
-        counts = np.add.reduceat(forecasts.counts, starts).astype(np.float64)
-        return counts * (counts - 1.0) / float(forecasts.n) ** 2
-    if forecasts.record_weights is None:
-        return np.maximum(weight**2 - squares, 0.0)
-    bins = np.split(forecasts.record_weights, _first_records(forecasts, starts)[1:])
-    return np.array([2.0 * float(w[1:] @ np.cumsum(w)[:-1]) for w in bins])
-
-
-def _first_records(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    return (np.cumsum(forecasts.counts) - forecasts.counts)[starts]
 
 
 def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
@@ -228,15 +217,9 @@ BINNED_MEASURES = (
 )
 
 
-MAX_EXAMPLE_RECORDS = 30  # records; fewer are a worked example
-
-
 def mostly_distinct(forecasts: Forecasts) -> bool:
     """Return whether most levels hold a single 0/1 record, so that E[y | v] cannot be read off the data."""
     return forecasts.binary and forecasts.n > MAX_EXAMPLE_RECORDS and 2 * forecasts.levels > forecasts.n
-
-
-REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
 
 
 def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY) -> None:
@@ -340,31 +323,19 @@ def expected_binned_square(forecasts: Forecasts, bins: int) -> float:
     marks = np.unique(np.concatenate(([0], above, ends)))  # between two of them, one level meets one bin
     level, inside = np.searchsorted(above, marks[:-1], side="right"), np.diff(marks).astype(np.float64)
     where = np.searchsorted(ends, marks[:-1], side="right")
-    mean = forecasts.residuals / counts
-    spread = _spread(forecasts)
+    mean, rate = forecasts.residuals / counts, forecasts.outcomes * forecasts.n / counts
+    variance = rate * (1 - rate)  # of outcomes 0 and 1, whose mean square is their mean
+    if forecasts.record_outcomes is not None:
+        deviations = forecasts.record_outcomes - np.repeat(rate, counts)
+        variance = np.add.reduceat(deviations**2, above - counts) / counts
+    spread = np.maximum(variance, 0.0) / float(forecasts.n) ** 2
     means = np.bincount(where, inside * mean[level], bins)
     left = (counts[level] - inside) / np.maximum(counts[level] - 1, 1)
     variances = np.bincount(where, inside * left * spread[level], bins)
     return float(means @ means + variances.sum())
 
 
-def _spread(forecasts: Forecasts) -> Array:
-    """Variance of the residuals of the records of each level, in units of the whole (each weighs 1 / n)."""
-    rate = forecasts.outcomes * forecasts.n / forecasts.counts
-    if forecasts.record_outcomes is None:  # 0/1: the mean square is the mean
-        variance = rate * (1 - rate)
-    else:
-        starts = np.cumsum(forecasts.counts) - forecasts.counts
-        deviations = forecasts.record_outcomes - np.repeat(rate, forecasts.counts)
-        variance = np.add.reduceat(deviations**2, starts) / forecasts.counts
-    return np.asarray(np.maximum(variance, 0.0) / float(forecasts.n) ** 2)
-
-
-MAX_BINS = 10**7  # edges are held in memory
-Bins = int | float | Sequence[float] | Array
-
-
-def bin_starts(forecasts: Forecasts, bins: Bins, strategy: str) -> npt.NDArray[np.intp]:
+def bin_starts(forecasts: Forecasts, bins: Bins, strategy: str) -> Index:
     """Return the first level of every occupied bin, ascending.
 
     "uniform": [0, 1/k), [1/k, 2/k), ..., the last one closed. "quantile": k bins of about equal weight;
@@ -388,27 +359,20 @@ def inner_edges(bins: Bins, strategy: str) -> Array:
     """Return the inner edges of the bins; a position equal to an edge lies in the bin above it."""
     if strategy not in ("uniform", "quantile"):
         raise reject_name("strategy", strategy, ["uniform", "quantile"])
-    if not isinstance(bins, (int, np.integer)):
-        return _checked_edges(bins)[1:-1]
-    whole_number("bins", bins, 1, MAX_BINS)
-    inner = np.arange(1, bins) / bins
-    # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
-    return inner - 1e-12 if strategy == "quantile" else inner
-
-
-def _checked_edges(bins: Bins) -> Array:
+    if isinstance(bins, (int, np.integer)):
+        whole_number("bins", bins, 1, MAX_BINS)
+        inner = np.arange(1, bins) / bins
+        # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
+        return inner - 1e-12 if strategy == "quantile" else inner
     try:
         edges = np.asarray(bins, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInputError("bins", "must be a number or ascending edges", f"got {bins!r}") from None
+        edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
         raise InvalidInputError("bins", "must be a number or ascending edges", f"got {bins!r}")
     if edges[0] > 0 or edges[-1] < 1:
         raise InvalidInputError("bins", "must cover [0, 1]", f"got edges from {edges[0]} to {edges[-1]}")
-    return edges
-
-
-Index = npt.NDArray[np.intp]
+    return edges[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,9 +420,7 @@ class Touched:
 def touched_bins(forecasts: Forecasts, bins: Bins, strategy: str) -> Touched:
     edges, cells = inner_edges(bins, strategy), cells_of(forecasts)
     low, high = cells.low, cells.high
-    if _by_weight(
-        bins, strategy
-    ):  # the middle of a level's weight lies between that below its cell and that with it
+    if _by_weight(bins, strategy):  # a level's middle lies between the weight below its cell and that with it
         above = np.cumsum(forecasts.weights)
         inside = forecasts.extents > 0
         middle = above - forecasts.weights / 2

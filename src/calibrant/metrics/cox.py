@@ -11,8 +11,7 @@ import numpy.typing as npt
 from calibrant.errors import TooFewRecordsError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.compile import COMPILE_ABOVE
-from calibrant.kernels.logistic import POLISHING, STEPS, logistic_fit, logistic_fits
+from calibrant.kernels.logistic import logistic_fit, logistic_fits
 from calibrant.metrics.bibliography import COX_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import intercept_rounded, slope_rounded
@@ -160,44 +159,10 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
     if len(x) > 4 * COARSE:
         starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
         grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
-        beta = _newton(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
-    if len(x) >= COMPILE_ABOVE:  # by length alone: the two differ in the last digit
-        beta = logistic_fit(x, ones, weights, beta)
-    else:
-        beta = _newton(x, ones, weights, beta)
+        beta = logistic_fit(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
+    beta = logistic_fit(x, ones, weights, beta)
     slope = float(beta[1]) / scale
     return float(beta[0]) - slope * centre, slope
-
-
-def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
-    """Take Newton steps, halved until they help, from `beta` to the best intercept and slope on x."""
-    loss, gradient, step = _newton_step(x, ones, weights, beta)
-    length = np.inf
-    for _ in range(STEPS):
-        size = np.abs(step).max()
-        if size < POLISHING and not size < length / 2:
-            break
-        while True:
-            there = _newton_step(x, ones, weights, beta + step)
-            # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
-            if size < POLISHING or not there[0] > loss - gradient @ step / 4:
-                break
-            step, size = step / 2, size / 2
-        beta, (loss, gradient, step), length = beta + step, there, size
-    return beta
-
-
-def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[float, Array, Array]:
-    """Return the loss at `beta`, the gradient of the likelihood, and the step to where it would vanish."""
-    eta = beta[0] + beta[1] * x
-    small = np.exp(-np.abs(eta))
-    rate = np.where(eta >= 0, 1.0, small) / (1 + small)
-    surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
-    gradient = np.array([surplus.sum(), dot(surplus, x)])
-    mixed = dot(spread, x)
-    curvature = np.array([[spread.sum(), mixed], [mixed, dot(spread * x, x)]])
-    loss = float(np.sum(weights * (np.maximum(eta, 0.0) + np.log1p(small)) - ones * eta))
-    return loss, gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
 
 
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
