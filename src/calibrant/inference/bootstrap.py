@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.clusters import Clusters
+from calibrant.censoring import Censored
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null import (
     MIN_BINOMIAL_RECORDS,
@@ -88,32 +88,34 @@ class Resampler:
 
     def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
         self.forecasts = forecasts
+        self.exact, self.width = forecasts.exact, forecasts.n
+        self._summary: ClusterSummary | None = None
+        self._independent = 1 / float(forecasts.squared_weights.sum())  # equal records with as much noise
+        self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
+        self._cell_of: npt.NDArray[np.intp] | None = None
         if is_clustered(forecasts):
-            self.kind = "clusters"
+            self._draw = self._by_clusters
+            self._clusters, self._summary = record_clusters(forecasts), cluster_summary(forecasts)
+            self._independent /= max(1.0, self._summary.design_effect)
+            self._sum_by_cluster()
+            self.width = max(self._clusters.number, 4 * forecasts.levels)
         elif forecasts.record_outcomes is not None:
             reweighted = forecasts.censoring is not None and forecasts.record_weights is not None
-            self.kind = "censored" if reweighted else "records"
+            self._draw = self._by_censored if reweighted else self._by_records
+            self.width = forecasts.records.length if reweighted else forecasts.n
+        elif has_equal_weights(forecasts) and forecasts.binary:
+            self._draw = self._by_counts
+            if forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels:
+                self.width = 2 * forecasts.levels
+            else:
+                ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
+                cells = np.concatenate([ones, forecasts.counts - ones])
+                self._cell_of = np.repeat(np.arange(len(cells)), cells)
         else:
-            self.kind = "counts" if has_equal_weights(forecasts) and forecasts.binary else "sketch"
-        self.exact = self.kind != "sketch" and forecasts.exact
-        crowded = self.kind == "counts" and forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels
-        self.width = 2 * forecasts.levels if crowded or self.kind == "sketch" else forecasts.n
-        if self.kind == "censored":
-            self.width = forecasts.records.length
-        self.mixed = _mixed(added, 1 / float(forecasts.squared_weights.sum()))
-        self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
-        if self.kind == "clusters":
-            self._by_cluster = _ClusterTables.of(forecasts)
-            self.width = max(self._by_cluster.clusters.number, 4 * forecasts.levels)
-            self.mixed = _mixed(added, self._by_cluster.independent)
+            self._draw = self._by_sketch
+            self.exact, self.width = False, 2 * forecasts.levels
+        self.mixed = _mixed(added, self._independent)
         self.centre = self.centre_of(forecasts)
-        if self.kind == "counts":
-            ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-            cells = np.concatenate([ones, forecasts.counts - ones])
-            self._chances = np.concatenate([self.centre, forecasts.weights - self.centre])
-            self._cell_of = None if crowded else np.repeat(np.arange(len(cells)), cells)
-        elif self.kind == "sketch":
-            self._substitutes = TwoPointWeights.of(forecasts)
 
     def centre_of(self, forecasts: Forecasts) -> Array:
         """Return the weight of y per level that is drawn from; of the records, on their levels or merged."""
@@ -121,38 +123,31 @@ class Resampler:
 
     def widening(self, confidence: float) -> float:
         """Return the factor by which resampled deviations are too small: 1 unless there are clusters."""
-        return self._by_cluster.summary.widening(confidence) if self.kind == "clusters" else 1.0
+        return 1.0 if self._summary is None else self._summary.widening(confidence)
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        if self.kind == "clusters":
-            return self._by_cluster.draw(generator, rows, self.mixed)
-        draw = {
-            "counts": self._by_counts,
-            "records": self._by_records,
-            "censored": self._by_censored,
-            "sketch": self._by_sketch,
-        }
-        return draw[self.kind](generator, rows)
+        return self._draw(generator, rows)
 
     def _by_counts(self, generator: np.random.Generator, rows: int) -> Resamples:
         f = self.forecasts
         if self._cell_of is None:
-            drawn = generator.multinomial(f.n, self._chances / self._chances.sum(), size=rows)
+            chances = np.concatenate([self.centre, f.weights - self.centre])
+            drawn = generator.multinomial(f.n, chances / chances.sum(), size=rows)
         else:
             picked = self._cell_of[generator.integers(0, f.n, size=(rows, f.n))]
-            row, column, coin = self._added(generator, rows)
+            row, column, coin = self._added(generator, rows, f.n)
             picked[row, column] = picked[row, column] % f.levels + f.levels * coin
             drawn = tallied(picked, 2 * f.levels)
         ones, zeros = drawn[:, : f.levels], drawn[:, f.levels :]
         counts = (ones + zeros).astype(np.float64)
         return Resamples(counts / f.n, ones / f.n, counts / f.n**2, counts)
 
-    def _added(self, generator: np.random.Generator, rows: int) -> tuple[Any, Any, Any]:
-        """Return which picks (row and column) are added records, and a coin for the outcome of each.
+    def _added(self, generator: np.random.Generator, rows: int, n: int) -> tuple[Any, Any, Any]:
+        """Return which of n picks (row and column) are added records, and a coin for the outcome of each.
 
         Picks are independent and alike, so it may as well be the first few of every row.
         """
-        many = generator.binomial(self.forecasts.n, self.mixed, size=rows)
+        many = generator.binomial(n, self.mixed, size=rows)
         row, column = np.nonzero(np.arange(many.max(initial=0)) < many[:, None])
         return row, column, generator.integers(0, 2, size=len(row))
 
@@ -160,29 +155,25 @@ class Resampler:
         f = self.forecasts
         weight = 1.0 if f.record_weights is None else f.record_weights
         picked = generator.integers(0, f.n, size=(rows, f.n))
-        row, column, coin = self._added(generator, rows)
+        row, column, coin = self._added(generator, rows, f.n)
         changed = picked[row, column]
         times = tallied(picked, f.n).astype(np.float64)
-        return self._of_records(
-            times, times * weight, np.broadcast_to(weight, times.shape), row, changed, coin
-        )
+        each = np.broadcast_to(weight, times.shape)
+        return self._of_records(times, times * weight, each, row, changed, coin)
 
     def _by_censored(self, generator: np.random.Generator, rows: int) -> Resamples:
         """Draw among all rows, censored ones included, and estimate the censoring again in every resample."""
         f, censoring = self.forecasts, self.forecasts.censoring
         assert censoring is not None
-        kept, everyone = f.records.rows, len(censoring)
-        factor = record_weights(f) / censoring.weight[kept]
-        place = np.full(everyone, -1)
-        place[kept] = np.arange(f.n)
-        picked = generator.integers(0, everyone, size=(rows, everyone))
-        row, column, coin = self._added(generator, rows)
+        place = np.full(len(censoring), -1)
+        place[f.records.rows] = np.arange(f.n)
+        picked = generator.integers(0, len(censoring), size=(rows, len(censoring)))
+        row, column, coin = self._added(generator, rows, f.n)
         changed = place[picked[row, column]]
         row, changed, coin = row[changed >= 0], changed[changed >= 0], coin[changed >= 0]
-        drawn = tallied(picked, everyone)
-        mass = np.array([censoring.reweighted(times)[kept] for times in drawn]) * factor
-        times = drawn[:, kept].astype(np.float64)
-        return self._of_records(times, mass, mass / np.maximum(times, 1.0), row, changed, coin)
+        drawn = tallied(picked, len(censoring))
+        times, each = reweighted_draws(censoring, f.records.rows, record_weights(f), drawn)
+        return self._of_records(times, times * each, each, row, changed, coin)
 
     def _of_records(
         self, times: Array, mass: Array, each: Array, row: Any, changed: Any, coin: Any
@@ -195,77 +186,63 @@ class Resampler:
         events = mass * outcomes
         moved = each[row, changed] * (coin - outcomes[changed]) / total[row, 0]
         np.add.at(events, (row, changed), moved)
-        return Resamples(
-            np.add.reduceat(mass, self._starts, axis=1),
-            np.add.reduceat(events, self._starts, axis=1),
-            np.add.reduceat(mass * (each / total), self._starts, axis=1),
-            np.add.reduceat(times, self._starts, axis=1),
-            DrawnRecords(times, mass, events),
-        )
+        terms = (mass, events, mass * (each / total), times)
+        weights, ones, squares, counts = (np.add.reduceat(term, self._starts, axis=1) for term in terms)
+        return Resamples(weights, ones, squares, counts, DrawnRecords(times, mass, events))
+
+    def _sum_by_cluster(self) -> None:
+        """Sum what each cluster adds to each level: weight, weight of y, squared weight and records."""
+        f, clusters, weight = self.forecasts, self._clusters, record_weights(self.forecasts)
+        outcome, level_of = record_outcomes(f), np.repeat(np.arange(f.levels), f.counts)
+        assert self._summary is not None
+        check_enough(self._summary, clusters, weight * (outcome - f.values[level_of]))
+        terms = (weight, weight * outcome, weight**2, np.ones(f.n))
+        self._tables = [clusters.matrix(term, level_of, f.levels) for term in terms]
+        self._cluster_weights = clusters.total(weight)
+
+    def _by_clusters(self, generator: np.random.Generator, rows: int) -> Resamples:
+        """Draw whole clusters with replacement, and mix in added records one at a time."""
+        f, number = self.forecasts, self._clusters.number
+        times = tallied(generator.integers(0, number, size=(rows, number)), number).T.astype(np.float64)
+        total = (self._cluster_weights @ times)[:, None]
+        weights, outcomes, squares, counts = ((table @ times).T for table in self._tables)
+        many = generator.binomial(max(1, round(self._independent)), self.mixed, size=rows)
+        row = np.repeat(np.arange(rows), many)
+        level = np.searchsorted(np.cumsum(f.weights), generator.random(len(row)))
+        level = np.minimum(level, f.levels - 1)
+        share = np.minimum(many / self._independent, 1.0)
+        weights, outcomes = ((1 - share[:, None]) * (part / total) for part in (weights, outcomes))
+        each = (share / np.maximum(many, 1))[row]
+        np.add.at(weights, (row, level), each)
+        np.add.at(outcomes, (row, level), each * generator.integers(0, 2, size=len(row)))
+        counts[row, level] += 1
+        return Resamples(weights, outcomes, squares / total**2, counts)
 
     def _by_sketch(self, generator: np.random.Generator, rows: int) -> Resamples:
-        f, parts = self.forecasts, self._substitutes
+        f, parts = self.forecasts, TwoPointWeights.of(self.forecasts)
         rates = np.clip(self.centre / f.weights, 0.0, 1.0)
         numbers = np.concatenate([parts.heavy, parts.light])
         drawn = generator.multinomial(f.n, numbers / f.n, size=rows)
         events = generator.binomial(drawn, np.concatenate([rates, rates]))
         each = np.concatenate([parts.heavy_weight, parts.light_weight])
         total = (drawn * each).sum(axis=1, keepdims=True)
-
-        def joined(terms: Any) -> Array:
-            return np.asarray(terms[:, : f.levels] + terms[:, f.levels :])
-
         share = each / np.where(total > 0, total, 1.0)
-        return Resamples(
-            joined(drawn * share), joined(events * share), joined(drawn * share * each), joined(drawn * 1.0)
-        )
+        terms = (drawn * share, events * share, drawn * share * each, drawn * 1.0)
+        weights, ones, squares, counts = (term[:, : f.levels] + term[:, f.levels :] for term in terms)
+        return Resamples(weights, ones, squares, counts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ClusterTables:
-    """What each cluster adds to each level: weight, weight of y, squared weight and records."""
+def reweighted_draws(
+    censoring: Censored, places: npt.NDArray[Any], weights: Array, drawn: Any
+) -> tuple[Array, Array]:
+    """Return how often the rows at these places were drawn, and the weight of one occurrence.
 
-    forecasts: Forecasts
-    clusters: Clusters
-    summary: ClusterSummary
-    tables: tuple[Any, Any, Any, Any]
-    totals: Array  # weight of each cluster
-
-    @classmethod
-    def of(cls, forecasts: Forecasts) -> _ClusterTables:
-        clusters, found = record_clusters(forecasts), cluster_summary(forecasts)
-        weight, outcome = record_weights(forecasts), record_outcomes(forecasts)
-        residuals = weight * (outcome - np.repeat(forecasts.values, forecasts.counts))
-        check_enough(found, clusters, residuals)
-        level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
-        terms = (weight, weight * outcome, weight**2, np.ones(forecasts.n))
-        tables = tuple(clusters.matrix(term, level_of, forecasts.levels) for term in terms)
-        return cls(forecasts, clusters, found, tables, clusters.total(weight))
-
-    @property
-    def independent(self) -> float:
-        """The number of independent records that carry as much information."""
-        squares = float(self.forecasts.squared_weights.sum())
-        return 1 / (squares * max(1.0, self.summary.design_effect))
-
-    def draw(self, generator: np.random.Generator, rows: int, mixed: float) -> Resamples:
-        """Draw whole clusters with replacement, and mix in added records one at a time."""
-        number = self.clusters.number
-        times = tallied(generator.integers(0, number, size=(rows, number)), number).T.astype(np.float64)
-        total = self.totals @ times
-        weights, outcomes, squares, counts = ((table @ times).T for table in self.tables)
-        weights, outcomes = weights / total[:, None], outcomes / total[:, None]
-        many = generator.binomial(max(1, round(self.independent)), mixed, size=rows)
-        row, _ = np.nonzero(np.arange(many.max(initial=0)) < many[:, None])
-        level = np.searchsorted(np.cumsum(self.forecasts.weights), generator.random(len(row)))
-        level = np.minimum(level, self.forecasts.levels - 1)
-        share = np.minimum(many / self.independent, 1.0)[:, None]
-        weights, outcomes = (1 - share) * weights, (1 - share) * outcomes
-        each = (share[:, 0] / np.maximum(many, 1))[row]
-        np.add.at(weights, (row, level), each)
-        np.add.at(outcomes, (row, level), each * generator.integers(0, 2, size=len(row)))
-        counts[row, level] += 1
-        return Resamples(weights, outcomes, squares / total[:, None] ** 2, counts)
+    The censoring is estimated again in every resample; `weights` hold it as estimated from all rows.
+    """
+    factor = weights / censoring.weight[places]  # weights that were given on top
+    mass = np.array([censoring.reweighted(times)[places] for times in drawn]) * factor
+    times = drawn[:, places].astype(np.float64)
+    return times, mass / np.maximum(times, 1.0)
 
 
 def _mixed(added: float, records: float) -> float:
@@ -376,7 +353,8 @@ def upper_quantile(values: Array, share: float) -> float:
     95.0
     """
     rank = math.ceil(share * (len(values) + 1) - 1e-9)
-    return _ranked(values, rank)
+    place = min(max(rank, 1), len(values)) - 1  # the first or the last where draws are too few
+    return float(np.partition(values, place)[place])
 
 
 def lower_quantile(values: Array, share: float) -> float:
@@ -385,13 +363,7 @@ def lower_quantile(values: Array, share: float) -> float:
     >>> lower_quantile(np.arange(1.0, 100.0), 0.05)
     5.0
     """
-    return _ranked(values, math.floor(share * (len(values) + 1) + 1e-9))
-
-
-def _ranked(values: Array, rank: int) -> float:
-    """Return the value of this rank, from 1; the first or the last where there are too few draws for it."""
-    place = min(max(rank, 1), len(values)) - 1
-    return float(np.partition(values, place)[place])
+    return -upper_quantile(-values, 1 - share)
 
 
 MIN_CELLS = 1024
@@ -408,22 +380,15 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     blur; predictions of 0 and 1, which leave no doubt, keep cells of their own.
     """
     values, share = forecasts.values, np.arange(1, cells // 2 + 1) / (cells / 2)
-    by_weight = _first_past(np.cumsum(forecasts.weights), forecasts.weights, share)
+    below = np.cumsum(forecasts.weights)
+    # the level whose middle first reaches a share is the one that holds the share, or the next
+    by_weight = np.searchsorted(below, share)
+    held = np.minimum(by_weight, len(below) - 1)
+    by_weight += (by_weight < len(below)) & (below[held] - forecasts.weights[held] / 2 < share)
     by_value = np.searchsorted(values, values[0] + share * (values[-1] - values[0]))
     ends = np.searchsorted(values, [np.nextafter(0.0, 1.0), 1.0])
     starts = np.unique(np.concatenate([[0], by_weight, by_value, ends]))
     return np.asarray(starts[starts < forecasts.levels], dtype=np.intp)
-
-
-def _first_past(below: Array, weights: Array, share: Array) -> npt.NDArray[np.intp]:
-    """Return the first level whose middle, half its weight below its upper end, reaches each share.
-
-    The middle of a level lies between its ends, so it is the level that holds the share, or the next: no
-    middles need be written down.
-    """
-    at = np.searchsorted(below, share)
-    within = np.minimum(at, len(below) - 1)
-    return at + ((at < len(below)) & (below[within] - weights[within] / 2 < share))
 
 
 def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:

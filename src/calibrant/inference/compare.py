@@ -343,6 +343,7 @@ def compare(
     cells = [] if related else on_cells(models, row, values, confidence)
     taken = [model.cells for model in cells] or list(models.values())
     widenings = [model.widening for model in cells] or [0.0] * len(models)
+    factors = [_bias_factor(one, row) for one in taken]
 
     def differences(count: int) -> tuple[list[Difference], int]:
         how = replace(drawing, draws=count)
@@ -354,15 +355,13 @@ def compare(
             centre = np.nanmean(drawn, axis=0)
             drawn = centre + related.widening(confidence) * (drawn - centre)
         errors = {
-            name: _Error(float(error_of(row, values[name])), error_of(row, column), factor, widening)
-            for name, column, widening, factor in zip(
-                models, drawn.T, widenings, [_bias_factor(one, row) for one in taken], strict=True
-            )
+            name: _Error(name, float(error_of(row, values[name])), error_of(row, column), factor, widening)
+            for name, column, factor, widening in zip(models, drawn.T, factors, widenings, strict=True)
         }
         pvalues = calibration_pvalues(models, cells, row, how)
         pairs = [
             widen_if_calibrated(
-                _difference(one, errors[one], other, errors[other], confidence), pvalues, rows, row, confidence
+                _difference(errors[one], errors[other], confidence), pvalues, rows, row, confidence
             )
             for one, other in combinations(named, 2)
         ]
@@ -419,6 +418,7 @@ class _Error:
     `widening` is what merged levels may have changed of it.
     """
 
+    name: str
     value: float
     drawn: Array
     factor: float
@@ -447,7 +447,7 @@ def _bias_factor(forecasts: Forecasts, entry: Measure) -> float:
     return float(1 / (2 ** (power / 2) - 1))
 
 
-def _difference(first: str, one: _Error, second: str, other: _Error, confidence: float) -> Difference:
+def _difference(one: _Error, other: _Error, confidence: float) -> Difference:
     """Join the intervals of the resamples that are right near calibration and far from it.
 
     Resampling adds noise once more, which biases errors: the reflection of the central interval allows for
@@ -482,4 +482,4 @@ def _difference(first: str, one: _Error, second: str, other: _Error, confidence:
         max(above(0.0), below(2 * difference), below(most + centre)),
     )
     pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
-    return Difference(first, second, difference, lower, upper, pvalue, pvalue, beyond == 0)
+    return Difference(one.name, other.name, difference, lower, upper, pvalue, pvalue, beyond == 0)

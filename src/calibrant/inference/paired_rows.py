@@ -15,7 +15,7 @@ from calibrant.columns import cluster_labels
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
-from calibrant.inference.bootstrap import tallied
+from calibrant.inference.bootstrap import reweighted_draws, tallied
 from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inputs import (
     InputNames,
@@ -98,10 +98,7 @@ class CensoredSample:
         drawn = tallied(generator.integers(0, number, size=(rows, number)), number)
         if self.clusters is not None:
             drawn = drawn[:, self.clusters.codes]
-        factor = weights / self.censoring.weight[self.places]  # weights that were given on top
-        mass = np.array([self.censoring.reweighted(times)[self.places] for times in drawn]) * factor
-        times = drawn[:, self.places].astype(np.float64)
-        return times, mass / np.maximum(times, 1.0)
+        return reweighted_draws(self.censoring, self.places, weights, drawn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
