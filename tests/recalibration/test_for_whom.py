@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, logit
 
 from calibrant import load_recalibration, recalibrate
-from calibrant.recalibration.assess_groups import for_whom, group_gains
+from calibrant.recalibration.assess_groups import for_whom, group_gains, value_groups
 from calibrant.recalibration.result import RecalibrationWarning
 
 
@@ -58,7 +58,7 @@ def test_limits_hold_for_all_groups_at_once():
         other = expit(logit(p) + rng.choice([-0.2, 0.2], 1500))
         gain = y * np.log(other / p) + (1 - y) * np.log((1 - other) / (1 - p))
         truth = p * np.log(other / p) + (1 - p) * np.log((1 - other) / (1 - p))
-        found = group_gains(gain, np.ones(1500), {"g": g}, 100)
+        found = group_gains(gain, np.ones(1500), value_groups({"g": g}, 100), 100)
         means = [truth[g == one.rule.removeprefix("g = ")].mean() for one in found]
         limits = zip(found, means, strict=True)
         missed += any(not one.lower <= mean <= one.upper for one, mean in limits)

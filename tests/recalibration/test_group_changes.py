@@ -11,11 +11,11 @@ import calibrant as cb
 from calibrant.recalibration.assess_groups import (
     GroupAssessment,
     GroupChange,
+    audited_members,
     change_table,
     for_whom,
     group_changes,
     groups_worse_off,
-    named_members,
     score_sheet,
 )
 
@@ -144,7 +144,7 @@ def test_noise_is_called_a_harm_in_few_of_many_repairs_that_do_nothing_for_the_m
         q = expit(logit(p) + rng.normal(0.0, 0.2))
         y = (rng.random(n) < (p + q) / 2).astype(float)  # neither is nearer
         audits = tuple(cb.audit(y, side, groups={"g": g}, draws=0, seed=0) for side in (p, q))
-        members = named_members({"g": g}, n)
+        members = audited_members(audits[0], {"g": g})
         found = group_changes(y, (p, q), np.ones(n), audits, members, 100)
         called += any(not one.farther.within_noise for one in found)
     assert called <= 6  # two expected; about three deviations above

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, product
-from itertools import combinations as combinations_of
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Features, code_columns
+from calibrant.columns import Features
 from calibrant.fits.levels import Levels, costs
 from calibrant.formatting import (
     at_floor,
@@ -24,17 +23,22 @@ from calibrant.formatting import (
 from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import Audit, Group
 from calibrant.groups.rules import EVERYONE
-from calibrant.groups.subpopulations import as_masks, combinations, masked
 from calibrant.inference.pvalues import LEVEL, bonferroni
 from calibrant.metrics.scores import CLIP
 from calibrant.parallel import dot
 from calibrant.recalibration.maps.columns import BinnedColumn, coded, encode
 from calibrant.results import Array, Table, json_object, number_cell, text_cell
 
-CHANGE_CONFIDENCE = 0.95  # that no limit of any group is wrong
+CONFIDENCE = 0.95  # of audits, and that no limit of any group is wrong
+SUBPOPULATIONS, DRAWS = 300, 99  # of audits by covariates
+MIN_NAMED_RECORDS, NAMED_DRAWS = 10, 199  # as `audit` and `evaluate` have it: one audit behind all sentences
+MIN_GROUP_RECORDS = 100  # records of a group, or a twentieth of all where that is less
+MIN_MOVE = 0.1  # of the difference, below which a repair makes a group neither better nor worse
+RANGES = 4  # into which numbers are cut
 MAX_PAIRS = 400  # of values of two covariates that are judged, largest first
-DEPTH = 2  # columns of which combinations of values are groups
-Members = npt.NDArray[np.integer[Any]]
+MAX_WORST = 5  # groups named in an audit
+Members = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,6 @@ class GroupSide:
         if float(size) == 0:
             return "0.0 points off"
         return f"{size} points too {'low' if self.difference > 0 else 'high'}"
-
-
-MIN_MOVE = 0.1  # of the difference, below which a repair makes a group neither better nor worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,47 +156,49 @@ def group_changes(
     y: Array,
     sides: tuple[Array, Array],
     weight: Array,
-    audits: tuple[Audit, Audit],
-    members: Iterable[tuple[str, Members]],
+    audits: Sequence[Audit],
+    members: Mapping[str, Members],
     smallest: int,
 ) -> list[GroupChange]:
-    """Return the change of every group that both audits list, in the order of the first."""
-    from scipy.special import ndtri
+    """Return the change of every group that both audits list, in the order of the first.
 
+    Limits are so many standard errors away that they hold for all groups at once: of the observed rate, as if
+    it lay between both predictions, and of the growth of the Brier score record by record.
+    """
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
-    inside = {rule: rows for rule, rows in members if rule in before and rule in after}
-    judged = sum(before[rule].size >= smallest for rule in inside)
-    reach = float(ndtri(bonferroni(CHANGE_CONFIDENCE, 2 * max(1, judged))))  # two limits per group
+    groups = {rule: group for rule, group in before.items() if rule in after and rule in members}
+    reach = _reach(sum(group.size >= smallest for group in groups.values()))
     collected = []
-    for rule, group in before.items():
-        if rule in inside:
-            w, outcome, p, q = (x[inside[rule]] for x in (weight, y, *sides))
-            scores, farther, brier = _changes_of_group(w, outcome, p, q, reach)
-            lines = GroupSide.of(group, scores[0]), GroupSide.of(after[rule], scores[1])
-            size, rate = group.size, group.mean_outcome
-            collected.append(GroupChange(rule, size, rate, *lines, farther, brier, size >= smallest))
+    for rule, group in groups.items():
+        w, outcome, p, q = (x[members[rule]] for x in (weight, y, *sides))
+        share, middle = w / w.sum(), (p + q) / 2
+        rate, error = dot(share, outcome), float(np.sqrt(np.sum(share**2 * middle * (1 - middle))))
+        means = dot(share, p), dot(share, q)
+        rates = (rate, rate - reach * error, rate + reach * error)
+        moved = [abs(one - means[1]) - abs(one - means[0]) for one in rates]
+        old, new = (outcome - p) ** 2, (outcome - q) ** 2
+        scores = dot(share, old), dot(share, new)
+        half, growth = _mean_limits(new - old, share, reach)[1], scores[1] - scores[0]
+        collected.append(
+            GroupChange(
+                rule=rule,
+                size=group.size,
+                happened=group.mean_outcome,
+                before=GroupSide.of(group, scores[0]),
+                after=GroupSide.of(after[rule], scores[1]),
+                farther=ChangeInterval(moved[0], min(moved), max(moved)),
+                brier=ChangeInterval(growth, growth - half, growth + half),
+                judged=group.size >= smallest,
+            )
+        )
     return collected
 
 
-def _changes_of_group(
-    weight: Array, y: Array, p: Array, q: Array, reach: float
-) -> tuple[tuple[float, float], ChangeInterval, ChangeInterval]:
-    """Return both Brier scores, how much farther from the rate the mean prediction is, and the Brier growth.
+def _reach(groups: int) -> float:
+    """Return how many standard errors two limits of each group are away, for all to hold at once."""
+    from scipy.special import ndtri
 
-    Limits are `reach` standard errors away: of the rate, as if it lay between both predictions, and of the
-    growth record by record.
-    """
-    share, middle = weight / weight.sum(), (p + q) / 2
-    rate, error = dot(share, y), float(np.sqrt(np.sum(share**2 * middle * (1 - middle))))
-    means = dot(share, p), dot(share, q)
-    rates = (rate, rate - reach * error, rate + reach * error)
-    at = [abs(one - means[1]) - abs(one - means[0]) for one in rates]
-    old, new = (y - p) ** 2, (y - q) ** 2
-    scores = dot(share, old), dot(share, new)
-    half = _mean_limits(new - old, share, reach)[1]
-    growth = scores[1] - scores[0]
-    moved = ChangeInterval(at[0], min(at), max(at))
-    return scores, moved, ChangeInterval(growth, growth - half, growth + half)
+    return float(ndtri(bonferroni(CONFIDENCE, 2 * max(1, groups))))
 
 
 def _mean_limits(values: Array, share: Array, reach: float) -> tuple[float, float]:
@@ -204,20 +207,22 @@ def _mean_limits(values: Array, share: Array, reach: float) -> tuple[float, floa
     return mean, reach * float(np.sqrt(np.sum((share * (values - mean)) ** 2)))
 
 
-def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[tuple[str, Members]]:
-    """Yield everyone, and every value of the columns, alone and in pairs, with who is in it."""
-    yield EVERYONE, np.arange(rows)
-    if not named:
-        return
-    masks = as_masks(named, rows)
-    if masks is not None:
-        batches = masked(masks, np.arange(rows))
-    else:
-        batches = combinations(code_columns(named, rows, "groups"), DEPTH)
-    for batch in batches:
-        lists = batch.lists
-        for k, rule in enumerate(batch.rules):
-            yield str(rule), lists.members_of(k)
+def audited_members(audited: Audit, covariates: Mapping[str, npt.NDArray[Any]]) -> dict[str, Members]:
+    """Return the rows of every group that an audit lists."""
+    columns = {column.name: column for column in coded(covariates)}
+    rows, known = len(next(iter(covariates.values()))), dict[Any, Any]()
+
+    def holds(condition: Any) -> Any:
+        if condition not in known:
+            column = columns[condition.column]
+            known[condition] = np.array(condition.holds_each(list(column.labels)), dtype=bool)[column.codes]
+        return known[condition]
+
+    everyone = np.ones(rows, dtype=bool)
+    return {
+        str(group.rule): np.flatnonzero(np.logical_and.reduce([everyone, *map(holds, group.rule.conditions)]))
+        for group in audited.groups
+    }
 
 
 def groups_worse_off(changes: Sequence[GroupChange]) -> list[str]:
@@ -287,15 +292,6 @@ def _beyond_noise(increases: Sequence[ChangeInterval]) -> str:
     return f"beyond chance for {'all' if sure == of else f'{sure:,}'} of them"
 
 
-SUBPOPULATIONS = 300
-DRAWS = 99
-LEAST_NAMED, DRAWS_OF_NAMED = 10, 199  # as `audit` and `evaluate` have it: one audit behind all sentences
-MIN_GROUP_RECORDS = 100  # records of a group, or a twentieth of all where that is less
-RANGES = 4  # into which numbers are cut for the group that loses most
-WORST = 5
-CONFIDENCE = 0.95
-
-
 @dataclass(frozen=True, slots=True)
 class GroupAudit:
     """The audit of some predictions in short: M, M / sigma, the p-value, and the worst groups in words."""
@@ -309,7 +305,7 @@ class GroupAudit:
     @classmethod
     def of(cls, audited: Audit) -> GroupAudit:
         pvalue = 1.0 if audited.pvalue is None else audited.pvalue
-        worst = tuple(str(group) for group in audited.groups[:WORST])
+        worst = tuple(str(group) for group in audited.groups[:MAX_WORST])
         return cls(audited.metric, audited.ratio, pvalue, worst, audited.draws)
 
     @property
@@ -453,19 +449,22 @@ def for_whom(
     sides = before, after
     how: dict[str, Any] = {
         "groups": named or None, "covariates": others or None, "sample_weight": weight,
-        "subpopulations": SUBPOPULATIONS, "seed": seed, "min_size": smallest if others else LEAST_NAMED,
-        "draws": DRAWS if others else DRAWS_OF_NAMED,
+        "subpopulations": SUBPOPULATIONS, "seed": seed, "min_size": smallest if others else MIN_NAMED_RECORDS,
+        "draws": DRAWS if others else NAMED_DRAWS,
     }  # fmt: skip
     audits = [audit(outcome, prediction, **how) for prediction in sides]
+    values = value_groups(covariates, smallest)
     losses = [costs(Levels(one, outcome, weight), one, "log", CLIP).expected for one in sides]
-    gains = list(group_gains(losses[0] - losses[1], weight, covariates, smallest))
+    gains = group_gains(losses[0] - losses[1], weight, values, smallest)
     least = min(gains, key=lambda one: one.gain, default=None)
-    searched = chain(named_members(named, len(outcome)), _audited_members(audits[0], covariates, named))
-    changes = group_changes(outcome, sides, weight, (audits[0], audits[1]), searched, smallest)
-    if others:
-        listed = {one.rule for one in changes}
-        more = _changes_of_values(outcome, sides, weight, covariates, smallest)
-        changes += [one for one in more if one.rule not in listed]
+    inside = audited_members(audits[0], covariates)
+    changes = group_changes(outcome, sides, weight, audits, inside, smallest)
+    if others:  # and the values of columns: differences, without p-values
+        how = {"groups": values, "sample_weight": weight, "min_size": 1, "draws": 0, "seed": 0}
+        listed = [audit(outcome, prediction, **how) for prediction in sides]
+        rows = {words: np.flatnonzero(mask) for words, mask in values.items()}
+        more = group_changes(outcome, sides, weight, listed, rows, smallest)
+        changes += [one for one in more if one.rule not in {known.rule for known in changes}]
     pairs = ", alone and in pairs" if len(named) > 1 else ""
     ways = [f"the values of {', '.join(named)}{pairs}"] if named else []
     ways += [f"random splits of {', '.join(others)}"] if others else []
@@ -474,72 +473,35 @@ def for_whom(
     return GroupAssessment(first, last, least, len(gains), tuple(changes), audited)
 
 
-def _audited_members(
-    audited: Audit, covariates: Mapping[str, npt.NDArray[Any]], named: Mapping[str, npt.NDArray[Any]]
-) -> Iterator[tuple[str, Members]]:
-    """Yield the groups that an audit found by splitting covariates, with who is in them."""
-    columns = {column.name: column for column in coded(covariates)}
-    for group in audited.groups:
-        conditions = group.rule.conditions
-        if any(condition.column not in named for condition in conditions):
-            parts = [(columns[condition.column], condition) for condition in conditions]
-            inside = [np.array(one.holds_each(list(c.labels)), dtype=bool)[c.codes] for c, one in parts]
-            yield str(group.rule), np.flatnonzero(np.logical_and.reduce(inside))
-
-
-def _changes_of_values(
-    outcome: Array,
-    sides: tuple[Array, Array],
-    weight: Array,
-    covariates: Mapping[str, npt.NDArray[Any]],
-    smallest: int,
-) -> list[GroupChange]:
-    """List the values of columns, alone and in pairs, numbers in ranges: differences, without p-values."""
-    masks = dict(_groups(covariates, smallest))
-    first, second = (
-        audit(outcome, side, groups=masks, sample_weight=weight, min_size=1, draws=0, seed=0)
-        for side in sides
-    )
-    rows = ((words, np.flatnonzero(inside)) for words, inside in masks.items())
-    return group_changes(outcome, sides, weight, (first, second), rows, smallest)
-
-
-def group_gains(
-    gain: Array, weight: Array, covariates: Mapping[str, npt.NDArray[Any]], smallest: int
-) -> Sequence[GroupGain]:
-    """Return the gain of every value of every covariate, with Bonferroni's limits."""
-    from scipy.special import ndtri
-
-    members = [(words, inside) for words, inside in _groups(covariates, smallest) if inside.sum() >= smallest]
-    reach = float(ndtri(bonferroni(CONFIDENCE, 2 * max(1, len(members)))))
-    collected = []
-    for words, inside in members:
+def group_gains(gain: Array, weight: Array, groups: Mapping[str, Mask], smallest: int) -> Sequence[GroupGain]:
+    """Return the gain of every group that has enough records, with Bonferroni's limits."""
+    judged = {words: inside for words, inside in groups.items() if inside.sum() >= smallest}
+    collected, reach = [], _reach(len(judged))
+    for words, inside in judged.items():
         mean, half = _mean_limits(gain[inside], weight[inside] / weight[inside].sum(), reach)
         collected.append(GroupGain(words, int(inside.sum()), mean, mean - half, mean + half))
     return collected
 
 
-def _groups(
-    covariates: Mapping[str, npt.NDArray[Any]], smallest: int
-) -> Sequence[tuple[str, npt.NDArray[np.bool_]]]:
-    """Return the values of every column, and the largest pairs of values of two columns."""
+def value_groups(covariates: Mapping[str, npt.NDArray[Any]], smallest: int) -> dict[str, Mask]:
+    """Return the values of every column, numbers in ranges, and the largest pairs of values of two."""
     columns = coded(covariates)
     features = Features.of(columns)
     given = encode(features, columns)
-    by_column: list[list[tuple[str, npt.NDArray[np.bool_]]]] = []
+    by_column: list[dict[str, Mask]] = []
     for j, feature in enumerate(features.features):
         column = BinnedColumn.of(feature, given.encoded.rows[:, j], RANGES)
         codes = column.codes(given.encoded.rows[:, j], given.missing[j])
-        by_column.append([(words, codes == code) for code, words in enumerate(column.words())])
+        by_column.append({words: codes == code for code, words in enumerate(column.words())})
     pairs = []
-    for first, second in combinations_of(by_column, 2):
-        for (words, inside), (more, other) in product(first, second):
+    for first, second in combinations(by_column, 2):
+        for (words, inside), (more, other) in product(first.items(), second.items()):
             size = int(np.count_nonzero(inside & other))
-            if size >= smallest and not (np.array_equal(inside & other, inside)):
+            if size >= smallest and size < np.count_nonzero(inside):
                 pairs.append((size, f"{words} and {more}", inside, other))
     pairs.sort(key=lambda one: -one[0])
-    kept = [(words, inside & other) for _, words, inside, other in pairs[:MAX_PAIRS]]
-    return [*chain.from_iterable(by_column), *kept]
+    largest = {words: inside & other for _, words, inside, other in pairs[:MAX_PAIRS]}
+    return {**{words: inside for one in by_column for words, inside in one.items()}, **largest}
 
 
 WORDS_OF_CHANGE = (
