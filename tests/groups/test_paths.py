@@ -11,7 +11,7 @@ from people import people
 
 from calibrant import audit
 from calibrant.columns import code_columns
-from calibrant.groups.subpopulations import Visited, random_paths
+from calibrant.groups.subpopulations import random_paths
 
 
 def applied(rule: str, frame: pd.DataFrame) -> np.ndarray:
@@ -175,5 +175,5 @@ def test_paths_that_meet_change_nothing(data, monkeypatch, subpopulations, min_s
     few = frame[list(frame.columns[:2])].assign(grade=frame["grade"])
     options = {"subpopulations": subpopulations, "min_size": min_size, "draws": 9, "seed": 5}
     kept = audit(y, p, covariates=few, **options).to_dict()
-    monkeypatch.setattr(Visited, "keep", lambda *_: None)
+    monkeypatch.setattr("calibrant.groups.subpopulations.MAX_REMEMBERED", 0)
     assert audit(y, p, covariates=few, **options).to_dict() == kept

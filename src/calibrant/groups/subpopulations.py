@@ -222,9 +222,8 @@ def combinations(columns: Sequence[Column], depth: int) -> Iterator[Partition]:
             yield Partition.by(chosen)
 
 
-Conditions = tuple[tuple[int, bytes], ...]  # the codes that were kept, by column
-CAPACITY = 2**24  # members of subsets that are kept for later paths
-MAX_KEPT_CODES = 2**12  # codes of a column that are kept with them
+MAX_REMEMBERED = 2**24  # members of subsets that are remembered for later paths
+MAX_REMEMBERED_CODES = 2**12  # codes of a column that are remembered with them
 
 
 @dataclass(slots=True, eq=False)
@@ -235,108 +234,36 @@ class Subset:
     codes: dict[int, Index] = field(default_factory=dict)
     offered: bool = False  # to the audit, by an earlier path
 
+    def codes_in(self, column: Column, j: int) -> tuple[Index, Codes | None]:
+        """Return the distinct codes of the members, and each member's where it was looked up.
 
-@dataclass(slots=True, eq=False)
-class Visited:
-    """The subsets that paths visited, up to a memory limit: with few columns, paths meet."""
-
-    everyone: Subset
-    subsets: dict[Conditions, Subset] = field(default_factory=dict)
-    capacity: int = CAPACITY
-
-    def keep(self, conditions: Conditions, subset: Subset) -> None:
-        if len(subset.members) <= self.capacity:
-            self.capacity -= len(subset.members)
-            self.subsets[conditions] = subset
+        They are found by a table where that is cheaper than a sort.
+        """
+        if j in self.codes:
+            return self.codes[j], None
+        found = column.codes[self.members]
+        if len(column.labels) > 8 * len(found):
+            ordered = np.sort(found)
+            codes = ordered[np.append(True, ordered[1:] != ordered[:-1])].astype(np.int32)
+        else:
+            present = np.zeros(len(column.labels), dtype=bool)
+            present[found] = True
+            codes = np.flatnonzero(present).astype(np.int32)
+        if len(codes) <= MAX_REMEMBERED_CODES:
+            self.codes[j] = codes
+        return codes, found
 
 
 PathStep = tuple[Subset, Rule | None]  # who is in it in words; None where an earlier path has offered it
-
-
-@dataclass(slots=True, eq=False)
-class Path:
-    """One walk from everyone downwards: the subset left, and the interval of each column split so far.
-
-    A nominal column is split in an order of its categories drawn for each path; `ranks` maps its codes
-    to places in that order. `conditions` say the same as the intervals, whatever the order.
-    """
-
-    columns: Sequence[Column]
-    visited: Visited
-    subset: Subset
-    intervals: dict[int, tuple[int, int]] = field(default_factory=dict)
-    ranks: dict[int, Index] = field(default_factory=dict)
-    conditions: dict[int, bytes] = field(default_factory=dict)
-
-    def split(self, j: int, rng: np.random.Generator) -> bool:
-        """Keep a random side of column j; return False where the members have one value only."""
-        column = self.columns[j]
-        if column.nominal and j not in self.ranks:
-            self.ranks[j] = rng.permutation(len(column.labels)).astype(np.int32)
-        codes, of_members = self._codes(j)
-        if len(codes) == 1:
-            return False
-        places = self.ranks[j][codes] if column.nominal else codes
-        # "< median" and ">= median" of the distinct values: the lower half, without the middle one, or
-        # the upper half.
-        cut = int((np.sort(places) if column.nominal else places)[len(codes) // 2])
-        below = bool(rng.random() < 0.5)
-        low, high = self.intervals.get(j, (0, len(column.labels)))
-        self.intervals[j] = (low, cut) if below else (cut, high)
-        kept = codes[places < cut if below else places >= cut]
-        self.conditions[j] = (kept if column.nominal else kept[[0, -1]]).tobytes()
-        self._move(j, cut, below, of_members)
-        return True
-
-    def _codes(self, j: int) -> tuple[Index, Codes | None]:
-        """Return the codes that the members have in column j, ascending, and each member's if looked up."""
-        if j in self.subset.codes:
-            return self.subset.codes[j], None
-        of_members = self.columns[j].codes[self.subset.members]
-        codes = _distinct(of_members, len(self.columns[j].labels))
-        if len(codes) <= MAX_KEPT_CODES:
-            self.subset.codes[j] = codes
-        return codes, of_members
-
-    def _move(self, j: int, cut: int, below: bool, of_members: Codes | None) -> None:
-        """Go to the members on one side of a cut of column j, or to where they were found before."""
-        conditions = tuple(sorted(self.conditions.items()))
-        known = self.visited.subsets.get(conditions)
-        if known is None:
-            members = self.subset.members
-            place = self.columns[j].codes[members] if of_members is None else of_members
-            place = self.ranks[j][place] if j in self.ranks else place
-            known = Subset(members[place < cut if below else place >= cut])
-            self.visited.keep(conditions, known)
-        self.subset = known
-
-    def rule(self) -> Rule:
-        conditions: list[Condition | None] = []
-        for j in sorted(self.intervals):
-            (low, high), column = self.intervals[j], self.columns[j]
-            if column.nominal:
-                places = self.ranks[j]
-                conditions.append(among(column, np.flatnonzero((places >= low) & (places < high)).tolist()))
-            else:
-                conditions.append(between(column, low, high))
-        return conjunction(conditions)
-
-
-def _distinct(place: Index, size: int) -> Index:
-    """Return the sorted distinct places, by a table when that is cheaper than a sort."""
-    if size > 8 * len(place):
-        ordered = np.sort(place)
-        fresh = np.append(True, ordered[1:] != ordered[:-1])
-        return np.asarray(ordered[fresh], dtype=np.int32)
-    present = np.zeros(size, dtype=bool)
-    present[place] = True
-    return np.flatnonzero(present).astype(np.int32)
 
 
 def random_paths(
     columns: Sequence[Column], min_size: int, rng: np.random.Generator
 ) -> Iterator[list[PathStep]]:
     """Yield path after path without end, each until it is too small or nothing is left to split.
+
+    A step keeps a random side of the median of the distinct values of a random column; categories have an
+    order drawn for each path, `ranks`. With few columns paths meet, so the subsets found are remembered.
 
     One departure from Algorithm 1. Where the covariate drawn has a single value left, its median is that
     value: the paper's step then keeps everyone ("at or above") or no one ("below"), so that half of these
@@ -345,14 +272,53 @@ def random_paths(
     subpopulations, for the paper's paths get past such a draw half of the time; these reach the deep ones
     with fewer paths.
     """
-    visited = Visited(Subset(np.arange(len(columns[0].codes), dtype=np.int32)))
+    everyone = Subset(np.arange(len(columns[0].codes), dtype=np.int32))
+    known: dict[tuple[tuple[int, bytes], ...], Subset] = {}
+    capacity = MAX_REMEMBERED
     while True:
-        path, steps = Path(columns, visited, visited.everyone), []
-        divisible = list(range(len(columns)))
-        while divisible and len(path.subset.members) >= min_size:
+        subset, steps, divisible = everyone, [], list(range(len(columns)))
+        intervals: dict[int, tuple[int, int]] = {}  # of codes or ranks, by column
+        conditions: dict[int, bytes] = {}  # the same whatever the ranks: the codes that are left
+        ranks: dict[int, Index] = {}
+        while divisible and len(subset.members) >= min_size:
             j = divisible[rng.integers(len(divisible))]
-            if path.split(j, rng):
-                steps.append((path.subset, None if path.subset.offered else path.rule()))
-            else:
+            column = columns[j]
+            if column.nominal and j not in ranks:
+                ranks[j] = rng.permutation(len(column.labels)).astype(np.int32)
+            codes, place = subset.codes_in(column, j)
+            if len(codes) == 1:
                 divisible.remove(j)  # one value only, now and further down
+                continue
+            places = ranks[j][codes] if column.nominal else codes
+            # the lower half of the distinct values, without the middle one, or the upper half
+            cut = int((np.sort(places) if column.nominal else places)[len(codes) // 2])
+            below = bool(rng.random() < 0.5)
+            low, high = intervals.get(j, (0, len(column.labels)))
+            intervals[j] = (low, cut) if below else (cut, high)
+            left = codes[places < cut if below else places >= cut]
+            conditions[j] = (left if column.nominal else left[[0, -1]]).tobytes()
+            key = tuple(sorted(conditions.items()))
+            found = known.get(key)
+            if found is None:
+                place = column.codes[subset.members] if place is None else place
+                place = ranks[j][place] if column.nominal else place
+                found = Subset(subset.members[place < cut if below else place >= cut])
+                if len(found.members) <= capacity:
+                    capacity -= len(found.members)
+                    known[key] = found
+            subset = found
+            steps.append((subset, None if subset.offered else _rule_of_path(columns, intervals, ranks)))
         yield steps
+
+
+def _rule_of_path(
+    columns: Sequence[Column], intervals: Mapping[int, tuple[int, int]], ranks: Mapping[int, Index]
+) -> Rule:
+    conditions: list[Condition | None] = []
+    for j, (low, high) in sorted(intervals.items()):
+        if columns[j].nominal:
+            inside = np.flatnonzero((ranks[j] >= low) & (ranks[j] < high))
+            conditions.append(among(columns[j], inside.tolist()))
+        else:
+            conditions.append(between(columns[j], low, high))
+    return conjunction(conditions)
