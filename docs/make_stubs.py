@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibrant.public_names import MODULES, OWN, PUBLIC, all_homes, homes
+from calibrant.public_names import MODULES, OWN_NAMES, PUBLIC, all_homes, homes
 
 ROOT = Path(__file__).parents[1] / "src" / "calibrant"
 HEAD = "# Written by docs/make_stubs.py from src/calibrant/public_names.py.\n"
@@ -33,7 +33,7 @@ def stubs() -> dict[Path, str]:
         path = folder / "__init__.pyi" if folder.is_dir() else ROOT / f"{module}.pyi"
         found[path] = stub(homes(module))
     loaded = tuple(name for name in MODULES if name != "losses")
-    whole = tuple(sorted(module for module in PUBLIC if module not in ("", "errors", *OWN)))
+    whole = tuple(sorted(module for module in PUBLIC if module not in ("", "errors", *OWN_NAMES)))
     elsewhere = {name for module in whole for name in homes(module)}
     names = {name: home for name, home in all_homes().items() if name not in elsewhere}
     found[ROOT / "__init__.pyi"] = stub(names, loaded, whole) + "\n__version__: str\n"

@@ -154,7 +154,7 @@ def joined_column(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return OrderedValues.of(whole.tolist(), first.order) if isinstance(first, OrderedValues) else whole
 
 
-EXACT = 2**53  # up to here a float is every whole number
+MAX_EXACT_FLOAT = 2**53  # up to here a float is every whole number
 
 
 def code_columns(
@@ -217,7 +217,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
             return code_labels(name, *first_codes(name, series), True)
         if isinstance(series.dtype, nw.Decimal):
             numbers = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
-            if series.null_count() == len(series) or float(numbers.abs().max()) < EXACT:
+            if series.null_count() == len(series) or float(numbers.abs().max()) < MAX_EXACT_FLOAT:
                 return code_numbers(name, exact_array(numbers), nominal)
             return _code_mixed(name, np.array(series.to_list(), dtype=object), nominal)
         if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
@@ -238,7 +238,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
 def exact_array(series: Any) -> npt.NDArray[Any]:
     """Return the values of a series, as Python integers where a missing value would make numpy round."""
     gaps = series.dtype.is_integer() and 0 < series.null_count() < len(series)
-    if gaps and max(abs(int(series.min())), abs(int(series.max()))) > EXACT:
+    if gaps and max(abs(int(series.min())), abs(int(series.max()))) > MAX_EXACT_FLOAT:
         values = np.array(series.to_list(), dtype=object)
         values[series.is_null().to_numpy()] = None  # pandas has a word of its own
         return values
@@ -263,7 +263,7 @@ def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
         labels = [int(label) if isinstance(label, Decimal) else label for label in labels]  # floats may round
     known = [label for label in labels if label is not None]
     if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
-        if any(isinstance(item, Integral) and abs(int(item)) > EXACT for item in known):
+        if any(isinstance(item, Integral) and abs(int(item)) > MAX_EXACT_FLOAT for item in known):
             return code_labels(name, first, labels, nominal, sorted(known))  # floats would round them
         numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
         return code_numbers(name, numbers[first], nominal)

@@ -132,7 +132,7 @@ def thread_count(threads: int | None, numbers: int) -> int:
     return 1 if numbers < 16 * BLOCK else WORKERS
 
 
-AT_ONCE = 2**15  # terms that are held at a time: they stay in the cache, and need no new pages of memory
+TERMS_AT_ONCE = 2**15  # they stay in the cache, and need no new pages of memory
 
 
 def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
@@ -155,7 +155,7 @@ def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
     """
 
     def between(start: int, stop: int) -> float:
-        if stop - start <= AT_ONCE:
+        if stop - start <= TERMS_AT_ONCE:
             return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
         half = (stop - start) // 2
         middle = start + half - half % 8
@@ -165,8 +165,8 @@ def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
 
 
 def chunked_max(terms: Callable[[slice], Array], count: int) -> float:
-    starts = range(0, count, AT_ONCE)
-    return max(float(terms(slice(start, min(start + AT_ONCE, count))).max()) for start in starts)
+    starts = range(0, count, TERMS_AT_ONCE)
+    return max(float(terms(slice(start, min(start + TERMS_AT_ONCE, count))).max()) for start in starts)
 
 
 def cumulative(terms: Array) -> Array:

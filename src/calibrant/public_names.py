@@ -143,7 +143,7 @@ PUBLIC: dict[str, dict[str, str]] = {
 }
 
 # Modules with names of their own, which `calibrant` itself does not have unless SHARED lists them.
-OWN = ("distributions", "online")
+OWN_NAMES = ("distributions", "online")
 SHARED = ("GroupMonitor", "Monitor", "Reading")
 MODULES: tuple[str, ...]
 MODULES = ("decisions", "distributions", "errors", "groups", "inference", "logs", "losses", "metrics")
@@ -163,7 +163,7 @@ def homes(module: str) -> dict[str, tuple[str, str]]:
 def all_homes() -> dict[str, tuple[str, str]]:
     """Return the same for every name that can be imported from `calibrant`."""
     found = [(module, name, home) for module in PUBLIC for name, home in homes(module).items()]
-    return {name: home for module, name, home in found if module not in OWN or name in SHARED}
+    return {name: home for module, name, home in found if module not in OWN_NAMES or name in SHARED}
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -267,7 +267,7 @@ def test_a_name_that_is_taken_in_any_case_is_refused(into, tmp_path):
 def test_large_row_groups_are_written_in_pieces(tmp_path, monkeypatch):
     from calibrant.io import apply_parquet
 
-    monkeypatch.setattr(apply_parquet, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(apply_parquet, "MAX_PIECE_BYTES", 3000)
     SEVERAL_FILE, reported = tmp_path / "in.parquet", []
     pq.write_table(SEVERAL, SEVERAL_FILE, row_group_size=200)
     apply_file(
@@ -283,7 +283,7 @@ def test_large_row_groups_are_written_in_pieces(tmp_path, monkeypatch):
 def test_small_row_groups_are_joined(sizes, tmp_path, monkeypatch):
     from calibrant.io import apply_parquet
 
-    monkeypatch.setattr(apply_parquet, "JOINED_ROWS", 12)
+    monkeypatch.setattr(apply_parquet, "MAX_JOINED_ROWS", 12)
     rng, tables = np.random.default_rng(len(sizes)), []
     for size in sizes:
         ids = pa.array(rng.integers(0, 3, size), mask=rng.random(size) < 0.2)

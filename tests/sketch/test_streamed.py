@@ -43,8 +43,8 @@ def both_ways(path, monkeypatch, **options):
     streamed_cells = stream.streamed_cells
     monkeypatch.setattr("calibrant.sketch.stream.streamed_cells", spied)
     monkeypatch.setattr(cells, "MIN_STREAMED_ROWS", 1)
-    monkeypatch.setattr(stream, "AT_ONCE", 300)
-    monkeypatch.setattr(stream, "BATCH", 100)
+    monkeypatch.setattr(stream, "ROWS_ADDED_AT_ONCE", 300)
+    monkeypatch.setattr(stream, "MAX_BATCH_ROWS", 100)
     return grouped, Sketch.from_file(path, **how), seen[0] is not None
 
 

@@ -22,7 +22,7 @@ from calibrant.cli.reading import LOG_OPTIONS, TOOL
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished
 from calibrant.io.csv_dialect import read_dialect
-from calibrant.io.session import TEXT_KINDS
+from calibrant.io.session import TEXT_FORMATS
 
 MAX_COUNTED_ROWS = 5_000_000  # rows that are counted again to find a line
 
@@ -190,7 +190,7 @@ def _typed_option(name: str, value: Any, command: click.Command | None, log: boo
 
 def _line(path: Path, row: int) -> int | None:
     """Return the line on which a row begins: after the header, lines without anything on them left out."""
-    if path.suffix.lower() not in TEXT_KINDS or row > MAX_COUNTED_ROWS:
+    if path.suffix.lower() not in TEXT_FORMATS or row > MAX_COUNTED_ROWS:
         return None
     with suppress(OSError, csv.Error, UnreadableFileError):
         separator = read_dialect(path).separator

@@ -23,7 +23,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import InputNames
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_table
-from calibrant.io.session import FOREIGN, KINDS
+from calibrant.io.session import FORMATS, HINTS_FOR_OTHER_FORMATS
 from calibrant.online.monitor import GroupMonitor
 from calibrant.online.state import Fields, parsed, read_text
 from calibrant.records import Missing, OutcomeKind, Records, ValidRows, check_records, swapped
@@ -229,13 +229,13 @@ def is_sketch(file: str) -> bool:
     path = Path(file)
     if path.suffix == ".sketch":
         return True
-    if not path.is_file() or path.suffix.lower() in FOREIGN:
+    if not path.is_file() or path.suffix.lower() in HINTS_FOR_OTHER_FORMATS:
         return False
     with path.open("rb") as opened:
         start = opened.read(4)
     if start == b"PAR1":
         return is_stored_sketch(path)
-    return start == b"PK\x03\x04" and path.suffix.lower() not in KINDS
+    return start == b"PK\x03\x04" and path.suffix.lower() not in FORMATS
 
 
 def stored_sketch(file: FileNames) -> Sketch | None:

@@ -32,7 +32,7 @@ from calibrant.errors import (
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import AT_ONCE, Progress, check_drawing, checked_draws, in_blocks, recorded_seed
+from calibrant.parallel import TERMS_AT_ONCE, Progress, check_drawing, checked_draws, in_blocks, recorded_seed
 from calibrant.results import Array
 
 MAX_SHORTFALL = 0.9  # share of the mean by which light records may fall short of it
@@ -106,8 +106,8 @@ def has_equal_weights(forecasts: Forecasts) -> bool:
     """Return whether every record weighs the same, from the squared weights (a sketch keeps no records)."""
     if forecasts.record_weights is not None:
         return False
-    for start in range(0, forecasts.levels, AT_ONCE):
-        part = slice(start, start + AT_ONCE)
+    for start in range(0, forecasts.levels, TERMS_AT_ONCE):
+        part = slice(start, start + TERMS_AT_ONCE)
         squares, weights = forecasts.squared_weights[part] * forecasts.n, forecasts.weights[part]
         if not np.allclose(squares, weights, rtol=1e-6, atol=0):
             return False

@@ -35,7 +35,7 @@ from calibrant.io.apply_parquet import (
 from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
 from calibrant.io.read import FileNames, in_pieces_or_whole, read_table
 from calibrant.io.session import (
-    PROGRESS,
+    PROGRESS_SETTINGS,
     arrow_batches,
     connect,
     file_format,
@@ -59,20 +59,19 @@ from calibrant.results import Array
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
+MAX_MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
 BATCH_ROWS = 100_000
 BLOCK_BYTES = 2**22  # of CSV text that are read at a time
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-PARQUET = (".parquet", ".pq")
-TABLE, MADE = "calibrant_repaired", '"calibrant made"'
+PARQUET_ENDINGS = (".parquet", ".pq")
+NEW_TABLE, NEW_COLUMN = "calibrant_repaired", '"calibrant made"'
 # What DuckDB reads and writes as the same type: physical types, and what they may be said to hold
-PHYSICAL = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-CONVERTED = (
-    "UTF8", "DATE", "TIMESTAMP_MICROS", "DECIMAL", "LIST", "MAP",
+KEPT_PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+KEPT_CONVERTED_TYPES = (
+    None, "UTF8", "DATE", "TIMESTAMP_MICROS", "DECIMAL", "LIST", "MAP",
     *(f"{sign}INT_{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
 )  # fmt: skip
-
-AS_TEXT = ("TIMESTAMP_MILLIS", "TIME_MICROS", "TIME_MILLIS")  # whose text, but not whose type, is the same
+TYPES_KEPT_AS_TEXT = ("TIMESTAMP_MILLIS", "TIME_MICROS", "TIME_MILLIS")  # but not as types
 
 Progress = Callable[[float], object] | None
 
@@ -146,8 +145,8 @@ def apply_file(
     columns of the same names, which are held in memory.
     """
     files, ending = resolve_paths(source), Path(target).suffix.lower()
-    known = ", ".join((*SEPARATORS, *PARQUET))
-    if ending not in (*SEPARATORS, *PARQUET):
+    known = ", ".join((*SEPARATORS, *PARQUET_ENDINGS))
+    if ending not in (*SEPARATORS, *PARQUET_ENDINGS):
         got = f"got {Path(target).suffix or 'no ending'!r}"
         raise UnreadableFileError(f"file {str(target)!r}", f"must end in one of {known}", got)
     kinds = {file_format(file) for file in files}
@@ -172,7 +171,7 @@ def _written(fitted: Recalibration, request: _Request, parallel: bool) -> ApplyS
     parquet = file_format(request.files[0]) == "parquet"
     ready = _with_covariates(fitted, request) if fitted.map.needs_covariates else None
     mapped = _Mapping(fitted, ready)
-    if parquet and request.ending in PARQUET and find_spec("pyarrow") is not None:
+    if parquet and request.ending in PARQUET_ENDINGS and find_spec("pyarrow") is not None:
         numbers = partial(_arrow_numbers, prediction=request.prediction)
         append_column(
             request.files, request.names, request.part, prediction=request.prediction, into=request.into,
@@ -289,7 +288,7 @@ def _read_errors() -> tuple[type[Exception], ...]:
 @contextmanager
 def _reading(allowed: Sequence[str | Path], **more: str) -> Iterator[DuckDBPyConnection]:
     with scratch_folder() as spill:
-        settings = {**PROGRESS, "memory_limit": MEMORY, "temp_directory": str(spill), **more}
+        settings = {**PROGRESS_SETTINGS, "memory_limit": MAX_MEMORY, "temp_directory": str(spill), **more}
         with connect(allowed, **settings) as connection:
             yield connection
 
@@ -314,11 +313,11 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
             for p in _batches(connection, f"SELECT {number} AS x FROM {scan}", request.files):
                 file.write(mapped(p).tobytes())
         made = np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
-        connection.register(TABLE, {MADE.strip('"'): made})
-        value = f"CASE WHEN isnan({MADE}) THEN NULL ELSE {MADE} END AS {identifier(request.into)}"
-        query = f"SELECT {cells}, {value} FROM {scan} POSITIONAL JOIN {TABLE}"
+        connection.register(NEW_TABLE, {NEW_COLUMN.strip('"'): made})
+        value = f"CASE WHEN isnan({NEW_COLUMN}) THEN NULL ELSE {NEW_COLUMN} END AS {identifier(request.into)}"
+        query = f"SELECT {cells}, {value} FROM {scan} POSITIONAL JOIN {NEW_TABLE}"
         options = "FORMAT parquet, USE_TMP_FILE false"
-        if request.ending not in PARQUET:
+        if request.ending not in PARQUET_ENDINGS:
             options = (
                 f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[request.ending])}, USE_TMP_FILE false"
             )
@@ -329,7 +328,7 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
         copy = f"COPY ({query}) TO {literal(str(request.part))} ({options})"
         try:
             run_with_progress(connection, lambda: connection.execute(copy), request.progress)
-            if request.ending in PARQUET:
+            if request.ending in PARQUET_ENDINGS:
                 made_names = top_level_names(connection, str(request.part))
                 _refuse_renamed(request.files[0], [*names, request.into], made_names)
         except duckdb.Error as error:
@@ -374,17 +373,16 @@ def _refuse_changed_by_duckdb(
         refuse_durations(file, name)  # to DuckDB they are numbers
     query = f"SELECT name, type, converted_type, logical_type, precision FROM parquet_schema({literal(name)})"
     for column, physical, converted, logical, precision in connection.execute(query).fetchall()[1:]:
-        known = physical is None or (
-            physical in PHYSICAL and (converted is None or converted in CONVERTED) and (precision or 0) <= 38
-        )
-        text = request.ending not in PARQUET and converted in AS_TEXT
+        typed = physical in KEPT_PHYSICAL_TYPES and converted in KEPT_CONVERTED_TYPES
+        known = physical is None or (typed and (precision or 0) <= 38)
+        text = request.ending not in PARQUET_ENDINGS and converted in TYPES_KEPT_AS_TEXT
         if not (known or text) or "Float16" in str(logical):
             raise _changed(file, column, f"got {logical or converted or physical}")
 
 
 def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request: _Request) -> dict[str, str]:
     """Return the keys of a footer that DuckDB can write again; types that only Arrow knows are refused."""
-    if request.ending not in PARQUET:
+    if request.ending not in PARQUET_ENDINGS:
         return {}
     query = f"SELECT decode(key), decode(value) FROM parquet_kv_metadata({literal(name)})"
     keys = {str(key): str(value) for key, value in connection.execute(query).fetchall()}

@@ -17,9 +17,9 @@ from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.io.sources import place_of
 from calibrant.results import Array
 
-PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
-JOINED_ROWS = 122_880  # up to here row groups are joined, as DuckDB does
-TEXT_BYTES = 24  # assumed size of a value whose type has no fixed width
+MAX_PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
+MAX_JOINED_ROWS = 122_880  # up to here row groups are joined, as DuckDB does
+ASSUMED_TEXT_BYTES = 24  # assumed size of a value whose type has no fixed width
 ARROW_SCHEMA = b"ARROW:schema"
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 INHERITED_FLAGS = ("is_from_converted_type", "force_set_converted_type")
@@ -159,7 +159,7 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
         group = reader.metadata.row_group(0)
         chunks = [group.column(k) for k in range(group.num_columns)]
         first, row_bytes = next(_joined_groups(reader))
-        rows = min(sum(reader.metadata.row_group(k).num_rows for k in first), PIECE_BYTES // row_bytes)
+        rows = min(sum(reader.metadata.row_group(k).num_rows for k in first), MAX_PIECE_BYTES // row_bytes)
         known = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
         codecs = {c.path_in_schema: known.get(c.compression, c.compression.lower()) for c in chunks}
         codecs[into] = codecs.get(prediction, "snappy")
@@ -205,10 +205,10 @@ def _pieces(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any])
         for groups, row_bytes in _joined_groups(reader):
             with _read_errors(file):
                 alone = reader.metadata.row_group(groups[0]).num_rows * row_bytes
-                if len(groups) > 1 or alone <= PIECE_BYTES:
+                if len(groups) > 1 or alone <= MAX_PIECE_BYTES:
                     yield reader.read_row_groups(groups, use_threads=False)  # this is a thread already
                     continue
-                size = max(1, PIECE_BYTES // row_bytes)
+                size = max(1, MAX_PIECE_BYTES // row_bytes)
                 for batch in reader.iter_batches(batch_size=size, row_groups=groups, use_threads=False):
                     yield pa.Table.from_batches([batch])
 
@@ -222,7 +222,7 @@ def _joined_groups(reader: Any) -> Iterator[tuple[list[int], int]]:
         group = reader.metadata.row_group(number)
         row_bytes = decoded + group.total_byte_size // max(1, group.num_rows)
         joined, wider = rows + group.num_rows, max(widest, row_bytes)
-        if together and (joined > JOINED_ROWS or joined * wider > PIECE_BYTES):
+        if together and (joined > MAX_JOINED_ROWS or joined * wider > MAX_PIECE_BYTES):
             yield together, widest
             together, joined, wider = [], group.num_rows, row_bytes
         together, rows, widest = [*together, number], joined, wider
@@ -235,7 +235,7 @@ def _width(kind: Any) -> int:
     try:
         return int(1 + kind.bit_width // 8)
     except ValueError:
-        return TEXT_BYTES
+        return ASSUMED_TEXT_BYTES
 
 
 def _refuse_out_of_range(file: Path, name: str, reader: Any) -> None:

@@ -14,10 +14,10 @@ from typing import IO, cast
 
 from calibrant.errors import UnreadableFileError
 
-HEADER_BYTES = 2**22  # a header longer than this is not a header
-FIRST_LINES = 1000  # of a file that DuckDB unpacks: empty ones, and a header with line breaks in quotes
-LATIN = "Windows-1252 or Latin-1"
-MARKS = {  # how files in other encodings begin
+MAX_HEADER_BYTES = 2**22  # a header longer than this is not a header
+MAX_HEADER_LINES = 1000  # of a file that DuckDB unpacks: empty ones, and a header with line breaks in quotes
+LATIN_ENCODINGS = "Windows-1252 or Latin-1"
+BYTE_ORDER_MARKS = {  # how files in other encodings begin
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
@@ -30,16 +30,16 @@ def head_of(path: Path) -> bytes:
     try:
         packed = path.suffix.lower() == ".zst"
         with io.BytesIO(_start_of_zstandard(path)) if packed else _opened(path) as stream:
-            head = stream.readline(HEADER_BYTES)
+            head = stream.readline(MAX_HEADER_BYTES)
             while not head.strip(b"\r\n") or head.count(b'"') % 2:
-                line = stream.readline(HEADER_BYTES)
+                line = stream.readline(MAX_HEADER_BYTES)
                 head += line
-                if not line or len(head) > HEADER_BYTES:
+                if not line or len(head) > MAX_HEADER_BYTES:
                     break
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableFileError(f"file {str(path)!r}", "must be readable", str(error)) from None
-    if len(head) >= HEADER_BYTES:
-        got = f"got a line of over {HEADER_BYTES:,} bytes"
+    if len(head) >= MAX_HEADER_BYTES:
+        got = f"got a line of over {MAX_HEADER_BYTES:,} bytes"
         raise UnreadableFileError(f"file {str(path)!r}", "must have a header", got)
     return head
 
@@ -59,11 +59,11 @@ def _start_of_zstandard(path: Path) -> bytes:
     scan = f"read_csv({literal(str(path))}, {whole_line}, columns = {{'line': 'VARCHAR'}})"
     try:
         with connect([path]) as connection:
-            rows = connection.execute(f"SELECT line FROM {scan} LIMIT {FIRST_LINES}").fetchall()
+            rows = connection.execute(f"SELECT line FROM {scan} LIMIT {MAX_HEADER_LINES}").fetchall()
     except duckdb.Error as error:
         reason, *more = str(error).splitlines()
         if any("not utf-8" in line for line in more):
-            raise not_utf8(f"file {str(path)!r}", LATIN, line_of(reason)) from None
+            raise not_utf8(f"file {str(path)!r}", LATIN_ENCODINGS, line_of(reason)) from None
         raise UnreadableFileError(f"file {str(path)!r}", "must be readable", reason) from None
     return "".join(f"{line or ''}\n" for (line,) in rows).encode()
 
@@ -81,7 +81,7 @@ def line_of(reason: str) -> str:
 def decoded(path: Path, head: bytes) -> str:
     """Return the header as text, or say how the file is encoded and what to do about it."""
     name = f"file {str(path)!r}"
-    for mark, encoding in MARKS.items():
+    for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             raise not_utf8(name, encoding)
     if b"\0" in head:
@@ -91,7 +91,7 @@ def decoded(path: Path, head: bytes) -> str:
         return head.decode("utf-8")
     except UnicodeDecodeError as error:
         got = f"byte 0x{head[error.start]:02x} in the header"
-        raise not_utf8(name, LATIN, got) from None
+        raise not_utf8(name, LATIN_ENCODINGS, got) from None
 
 
 def not_utf8(name: str, encoding: str, found: str = "") -> UnreadableFileError:

@@ -29,9 +29,9 @@ from calibrant.errors import (
 from calibrant.formatting import pluralize
 from calibrant.inputs import label_hint
 from calibrant.io.session import (
-    LOCKED,
-    MEMORY,
-    PACKED,
+    COMPRESSED_ENDINGS,
+    LOCKED_SETTINGS,
+    MAX_MEMORY,
     connect,
     file_format,
     identifier,
@@ -334,9 +334,9 @@ def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells:
 
 MAX_LABELS_NAMED = 5  # named in an error
 MAX_EXACT_ROWS = 10_000_000  # more are measured from a sketch, on every machine: exact, they take over 2 GB
-BYTES_OF_TEXT = 8  # a row of a text file takes at least about that
-PACKING = 10  # how much larger text may be than its packed form
-COUNTED_BYTES = 2**24  # of a text file that are searched for line breaks at a time
+MIN_BYTES_PER_ROW = 8  # a row of a text file takes at least about that
+MAX_COMPRESSION = 10  # how much larger text may be than its packed form
+BLOCK_BYTES = 2**24  # of a text file that are searched for line breaks at a time
 
 
 def fits(path: FileNames, shares: int = 1) -> bool:
@@ -344,12 +344,12 @@ def fits(path: FileNames, shares: int = 1) -> bool:
     if shares * rows_at_most(path) <= MAX_EXACT_ROWS:
         return True
     files = resolve_paths(path)
-    if file_format(files[0]) == "parquet" or any(file.suffix.lower() in PACKED for file in files):
+    if file_format(files[0]) == "parquet" or any(file.suffix.lower() in COMPRESSED_ENDINGS for file in files):
         return False
     lines = 0
     for file in files:
         with file.open("rb", buffering=0) as opened:
-            while block := opened.read(COUNTED_BYTES):
+            while block := opened.read(BLOCK_BYTES):
                 lines += block.count(b"\n")
     return shares * lines <= MAX_EXACT_ROWS
 
@@ -360,9 +360,11 @@ def rows_at_most(path: FileNames) -> int:
 
     files = resolve_paths(path)
     if file_format(files[0]) != "parquet":
-        packed = [file.suffix.lower() in PACKED for file in files]
-        sizes = [file.stat().st_size * (PACKING if p else 1) for file, p in zip(files, packed, strict=True)]
-        return sum(sizes) // BYTES_OF_TEXT
+        size = sum(
+            file.stat().st_size * (MAX_COMPRESSION if file.suffix.lower() in COMPRESSED_ENDINGS else 1)
+            for file in files
+        )
+        return size // MIN_BYTES_PER_ROW
     with plain_names(files) as names, connect(names) as connection:
         shown = ", ".join(map(literal, names))
         try:
@@ -372,7 +374,7 @@ def rows_at_most(path: FileNames) -> int:
             return 0  # reported when the file is read
 
 
-BEGINNING = 2**16  # bytes that tell most files of one size apart
+COMPARED_BYTES = 2**16  # bytes that tell most files of one size apart
 
 
 def refuse_same_contents(files: Sequence[Path], column: str) -> None:
@@ -383,7 +385,7 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
 
     def beginning(file: Path) -> bytes:
         with file.open("rb") as opened:
-            return opened.read(BEGINNING)
+            return opened.read(COMPARED_BYTES)
 
     def digest(file: Path) -> bytes:
         with file.open("rb") as opened:
@@ -463,12 +465,12 @@ def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Itera
             yield BadRow(file, place, text, count)
 
 
-ENDINGS = (".duckdb", ".ddb")
+DATABASE_ENDINGS = (".duckdb", ".ddb")
 
 
 def is_database(name: str) -> bool:
     """Return whether a file is a DuckDB database, by its ending."""
-    return Path(name).suffix.lower() in ENDINGS
+    return Path(name).suffix.lower() in DATABASE_ENDINGS
 
 
 def copied_table(name: str, folder: Path, table: str | None, query: str | None) -> Path:
@@ -481,9 +483,9 @@ def copied_table(name: str, folder: Path, table: str | None, query: str | None) 
     if table is not None and query is not None:
         raise InvalidInputError("--table and --query", "must not be given together")
     target = folder / f"{file.stem}.parquet"
-    settings = {"memory_limit": MEMORY, "temp_directory": str(folder)}
+    settings = {"memory_limit": MAX_MEMORY, "temp_directory": str(folder)}
     try:
-        with duckdb.connect(":memory:", config=LOCKED) as connection:
+        with duckdb.connect(":memory:", config=LOCKED_SETTINGS) as connection:
             connection.execute(f"ATTACH {literal(str(file))} AS calibrant_rows (READ_ONLY)")
             connection.execute("USE calibrant_rows")
             lock(connection, [target], settings)

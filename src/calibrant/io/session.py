@@ -16,17 +16,17 @@ from calibrant.files import scratch_folder
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-TEXT_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv"}
-KINDS = {
-    **TEXT_KINDS,
+TEXT_FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv"}
+FORMATS = {
+    **TEXT_FORMATS,
     ".parquet": "parquet",
     ".pq": "parquet",
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
 }
-PACKED = (".gz", ".zst")
-FOREIGN = {
+COMPRESSED_ENDINGS = (".gz", ".zst")
+HINTS_FOR_OTHER_FORMATS = {
     **dict.fromkeys((".xls", ".xlsx", ".xlsm", ".ods"), "save the sheet as CSV"),
     **dict.fromkeys(
         (".duckdb", ".ddb"), "on the command line, pass --table; in Python, duckdb.connect(FILE)"
@@ -88,13 +88,13 @@ def each_once(files: list[Path], subject: str = "files", rule: str = "must be na
 def file_format(path: Path) -> str:
     """Return "csv", "parquet" or "json" by the ending of a file's name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in PACKED:
+    while suffixes and suffixes[-1] in COMPRESSED_ENDINGS:
         suffixes.pop()
     ending = suffixes[-1] if suffixes else ""
-    if ending in KINDS:
-        return KINDS[ending]
-    hint = FOREIGN.get(ending, "").replace("FILE", path.name)
-    rule = f"must end in one of {', '.join(KINDS)}"
+    if ending in FORMATS:
+        return FORMATS[ending]
+    hint = HINTS_FOR_OTHER_FORMATS.get(ending, "").replace("FILE", path.name)
+    rule = f"must end in one of {', '.join(FORMATS)}"
     raise UnreadableFileError(f"file {str(path)!r}", rule, f"got {ending or 'no ending'!r}", hint)
 
 
@@ -126,10 +126,14 @@ def _check_file(path: Path) -> None:
         raise UnreadableFileError(name, "must be readable", error.strerror or str(error)) from None
 
 
-POLL = 0.1  # seconds between updates of the progress
-MEMORY = "768MB"  # what DuckDB may hold of rows that it groups or copies, before it spills to disk
-PROGRESS = {"enable_progress_bar": "true", "enable_progress_bar_print": "false", "progress_bar_time": "0"}
-LOCKED: dict[str, str | bool | int | float | list[str]] = {
+POLL_SECONDS = 0.1  # seconds between updates of the progress
+MAX_MEMORY = "768MB"  # what DuckDB may hold of rows that it groups or copies, before it spills to disk
+PROGRESS_SETTINGS = {
+    "enable_progress_bar": "true",
+    "enable_progress_bar_print": "false",
+    "progress_bar_time": "0",
+}
+LOCKED_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -142,7 +146,7 @@ def connect(files: Iterable[str | Path] = (), **settings: str) -> DuckDBPyConnec
     """Open an in-memory DuckDB that may touch these files only, and neither the network nor extensions."""
     import duckdb
 
-    connection = duckdb.connect(":memory:", config=LOCKED)
+    connection = duckdb.connect(":memory:", config=LOCKED_SETTINGS)
     lock(connection, files, settings)
     return connection
 
@@ -207,7 +211,7 @@ def run_with_progress(
     thread.start()
     try:
         while thread.is_alive():
-            thread.join(POLL)
+            thread.join(POLL_SECONDS)
             share = connection.query_progress() / 100
             if progress is not None and share >= 0:  # negative: DuckDB does not know
                 progress(min(1.0, share))

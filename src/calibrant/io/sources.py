@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name
 from calibrant.formatting import pluralize
-from calibrant.io.csv_dialect import LATIN, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
+from calibrant.io.csv_dialect import LATIN_ENCODINGS, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
 from calibrant.io.session import file_format, identifier, literal
 
 if TYPE_CHECKING:
@@ -315,8 +315,8 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
         for file in files:
             if (stray := stray_byte(file)) is not None:
                 got = f"byte 0x{stray[1]:02x} in line {stray[0]:,}"
-                return not_utf8(f"file {str(file)!r}", LATIN, got)
-        return not_utf8(name, LATIN, line_of(lines[0]))
+                return not_utf8(f"file {str(file)!r}", LATIN_ENCODINGS, got)
+        return not_utf8(name, LATIN_ENCODINGS, line_of(lines[0]))
     counts = [line for line in lines if line.startswith("Expected Number of Columns")]
     line = next((line.rsplit(" ", 1)[-1] for line in lines if "CSV Error on Line" in line), "")
     if counts:

@@ -16,7 +16,7 @@ from calibrant.errors import CalibrantError, Hint, InvalidInputError, reject_nam
 from calibrant.logs.json_stream import unreadable_log
 
 NAN = math.nan
-STATED = r"(?i)\bconfiden(?:ce|t)\b[^\d\n]{0,30}?(?<![\d.])(\d+(?:\.\d+)?|\.\d+)"
+STATED_CONFIDENCE = r"(?i)\bconfiden(?:ce|t)\b[^\d\n]{0,30}?(?<![\d.])(\d+(?:\.\d+)?|\.\d+)"
 LETTER_PADDING = " \t\r\n().:*\"'▁Ġ"  # around a letter in a token; the last two mark spaces in vocabularies
 ANSWER_LETTER = re.compile(r"(?i:answer)\W{0,5}\s*([A-Z])\b")
 
@@ -66,7 +66,7 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 class StatedConfidence:
     def __init__(self, pattern: str | None, scale: float | None) -> None:
         try:
-            self._pattern = re.compile(STATED if pattern is None else pattern)
+            self._pattern = re.compile(STATED_CONFIDENCE if pattern is None else pattern)
         except re.error as error:
             rule = "must be a regular expression"
             raise InvalidInputError("pattern", rule, f"got {pattern!r}: {error}") from None
@@ -153,9 +153,9 @@ def letter_probabilities(token: Mapping[str, Any], letters: str) -> dict[str, fl
     return {letter: one / total for letter, one in mass.items()}
 
 
-KINDS = ("choices", "letters", "token", "text", "agreement")
-PARTIAL = ("error", "missing", "incorrect")
-TOPICS = ("topic", "subject", "category", "domain")  # fields that name the topic of a question
+CONFIDENCE_KINDS = ("choices", "letters", "token", "text", "agreement")
+PARTIAL_CHOICES = ("error", "missing", "incorrect")
+TOPIC_FIELDS = ("topic", "subject", "category", "domain")  # fields that name the topic of a question
 
 
 @dataclass(slots=True)
@@ -184,10 +184,10 @@ class Options:
     cluster: str | None = None
 
     def __post_init__(self) -> None:
-        if self.confidence is not None and self.confidence not in KINDS:
-            raise reject_name("confidence", str(self.confidence), list(KINDS))
-        if self.partial not in PARTIAL:
-            raise reject_name("partial", str(self.partial), list(PARTIAL))
+        if self.confidence is not None and self.confidence not in CONFIDENCE_KINDS:
+            raise reject_name("confidence", str(self.confidence), list(CONFIDENCE_KINDS))
+        if self.partial not in PARTIAL_CHOICES:
+            raise reject_name("partial", str(self.partial), list(PARTIAL_CHOICES))
         if self.scale is not None and not self.scale > 0:
             raise InvalidInputError("scale", "must be above 0", f"got {self.scale}")
         if self.field is not None and self.confidence is not None:

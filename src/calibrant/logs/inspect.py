@@ -22,13 +22,13 @@ from calibrant.logs.answer import (
 )
 from calibrant.logs.json_stream import Archive, object_items
 
-START, HEADER = "_journal/start.json", "header.json"
-MEMBER = re.compile(r"samples/.*_epoch_\d+\.json", re.DOTALL)
-CHUNKED = re.compile(r"samples/.*_epoch_\d+/sample\.json", re.DOTALL)
+START_MEMBER, HEADER_MEMBER = "_journal/start.json", "header.json"
+SAMPLE_MEMBER = re.compile(r"samples/.*_epoch_\d+\.json", re.DOTALL)
+CHUNKED_MEMBER = re.compile(r"samples/.*_epoch_\d+/sample\.json", re.DOTALL)
 GRADES = {"c": 1.0, "correct": 1.0, "yes": 1.0, "true": 1.0}
 GRADES |= {"i": 0.0, "incorrect": 0.0, "no": 0.0, "false": 0.0}
-PARTIAL = ("P", "N")  # partly correct, no answer
-SHUFFLED = "Choices were shuffled before generating"
+PARTIAL_GRADES = ("P", "N")  # partly correct, no answer
+SHUFFLED_NOTE = "Choices were shuffled before generating"
 
 
 def is_header(keys: Any) -> bool:
@@ -45,15 +45,15 @@ class InspectLog(LogFile):
         if self._archive is not None:
             found = {}
             for member in self._archive.members():
-                if CHUNKED.fullmatch(member.name):
+                if CHUNKED_MEMBER.fullmatch(member.name):
                     hint = "inspect log convert FILE --to json --output-dir DIR"
                     raise self.refused(
                         f"member {member.name!r}", "samples", "must not be in chunks", hint=hint
                     )
-                if member.name in (START, HEADER):
+                if member.name in (START_MEMBER, HEADER_MEMBER):
                     found[member.name] = member
-            header = self._archive.load(found.get(HEADER) or found[START])
-            self.notes["unfinished"] += int(HEADER not in found)
+            header = self._archive.load(found.get(HEADER_MEMBER) or found[START_MEMBER])
+            self.notes["unfinished"] += int(HEADER_MEMBER not in found)
         else:
             for key, value, _ in object_items(self.path, "samples"):
                 if key in ("status", "eval"):
@@ -78,7 +78,7 @@ class InspectLog(LogFile):
 
     def _objects(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         if self._archive is not None:
-            members = (one for one in self._archive.members() if MEMBER.fullmatch(one.name))
+            members = (one for one in self._archive.members() if SAMPLE_MEMBER.fullmatch(one.name))
             found = ((self._archive.load(one), f"member {one.name!r}") for one in members)
         else:
             items = object_items(self.path, "samples")
@@ -140,13 +140,13 @@ class InspectLog(LogFile):
             hint = Hint("{}", score=f"{name}.{next(iter(value))}")
             got = f"got the keys {', '.join(map(str, value))}"
             raise self.refused(where, field, "must be one value", got, hint)
-        if isinstance(value, str) and value in PARTIAL and self.options.partial != "error":
+        if isinstance(value, str) and value in PARTIAL_GRADES and self.options.partial != "error":
             self.notes["partial"] += 1
             return NAN if self.options.partial == "missing" else 0.0
         if isinstance(value, str) and value.lower() in GRADES:
             return GRADES[value.lower()]
         try:
-            if isinstance(value, str) and value in PARTIAL:
+            if isinstance(value, str) and value in PARTIAL_GRADES:
                 raise ValueError
             number = as_number(value)
         except (TypeError, ValueError):
@@ -214,7 +214,7 @@ class InspectLog(LogFile):
         self.notes["letters missing"] += int(min(mass.values()) == 0)
         chosen = next(one for one in str(tokens[at]["token"]) if one in letters)
         kept.source, kept.confidence = "letters", mass[chosen]
-        if str(score.get("explanation") or "").startswith(SHUFFLED):
+        if str(score.get("explanation") or "").startswith(SHUFFLED_NOTE):
             self.notes["shuffled"] += 1  # the letters are those of the shuffled order
         else:
             kept.probabilities = list(mass.values())

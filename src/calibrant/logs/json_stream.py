@@ -20,7 +20,7 @@ CHUNK = 1 << 16  # characters read at a time
 NEAR_END = 64  # an error this close to the end of what was read may only mean that more is needed
 STORED, DEFLATE, ZSTD = 0, 8, 93  # compression methods of zip archives
 ENCRYPTED, UTF8_NAME = 0x1, 0x800  # flags of a member
-ONES = 0xFFFFFFFF  # a number that is too large for its field is in the extra field instead
+IN_EXTRA_FIELD = 0xFFFFFFFF  # a number that is too large for its field is in the extra field instead
 MAX_COMMENT = 2**16  # bytes at the end of an archive
 MEMBER_HEADER = struct.Struct("<4s2xH18x2H")
 RECORD = struct.Struct("<4s4xHH4x3L3H8xL")  # of a member in the directory
@@ -239,7 +239,7 @@ class Archive:
                 if mark != b"PK\1\2":
                     raise ValueError("a damaged directory")
                 file.seek(comment, 1)
-                if ONES in (size, packed, offset):
+                if IN_EXTRA_FIELD in (size, packed, offset):
                     size, packed, offset = _large_numbers(more, size, packed, offset)
                 if offset + self._shift > self._start:
                     raise ValueError(f"a member {name!r} behind the directory")
@@ -305,6 +305,6 @@ def _large_numbers(extra: bytes, *numbers: int) -> list[int]:
         kind, size = struct.unpack_from("<HH", extra)
         if kind == 1:
             large = [int.from_bytes(extra[at : at + 8], "little") for at in range(4, 4 + size, 8)]
-            return [large.pop(0) if number == ONES and large else number for number in numbers]
+            return [large.pop(0) if number == IN_EXTRA_FIELD and large else number for number in numbers]
         extra = extra[4 + size :]
     return list(numbers)

@@ -14,20 +14,20 @@ from calibrant.errors import Hint
 from calibrant.logs.answer import NAN, Answer, LogFile, as_number, normalized, softmax
 from calibrant.logs.json_stream import array_items, json_lines
 
-REQUIRED = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
-OF_CHOICES = {
+REQUIRED_FIELDS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
+CHOICE_METRICS = {
     "acc": "choices",
     "acc_norm": "choices by length",
     "acc_bytes": "choices by length",
     "acc_mutual_info": "choices by mutual information",
 }
-OF_TEXT = ("exact_match", "em", "acc", "pass@1", "contains")
-INVALID = "[invalid]"  # what a filter returns where its pattern does not match
-FIXED = (0, 4, 9)  # the first version that logs the accuracy of mutual-information tasks correctly
+TEXT_METRICS = ("exact_match", "em", "acc", "pass@1", "contains")
+NO_MATCH = "[invalid]"  # what a filter returns where its pattern does not match
+FIRST_CORRECT_VERSION = (0, 4, 9)  # of the accuracy of mutual-information tasks
 
 
 def is_sample(keys: Sequence[str]) -> bool:
-    return set(REQUIRED) <= set(keys)
+    return set(REQUIRED_FIELDS) <= set(keys)
 
 
 @dataclass
@@ -78,7 +78,7 @@ class LmEvalLog(LogFile):
     def _check(self, sample: Any, where: str) -> None:
         if not isinstance(sample, Mapping):
             raise self.refused(where, "sample", "must be an object", f"got {type(sample).__name__}")
-        for name in REQUIRED:
+        for name in REQUIRED_FIELDS:
             if name not in sample:
                 got = "got the fields " + ", ".join(map(str, list(sample)[:12]))
                 raise self.refused(where, name, "must be there", got)
@@ -134,9 +134,9 @@ class LmEvalLog(LogFile):
 
     def _choices(self, kept: Answer, sample: Mapping[str, Any], requests: list[_Request], where: str) -> None:
         """Read the confidence in the most likely choice, and whether that is right."""
-        metric = self.options.score or next((name for name in OF_CHOICES if name in sample), "acc")
-        if metric not in OF_CHOICES:
-            known = ", ".join(OF_CHOICES)
+        metric = self.options.score or next((name for name in CHOICE_METRICS if name in sample), "acc")
+        if metric not in CHOICE_METRICS:
+            known = ", ".join(CHOICE_METRICS)
             rule = f"must be the correctness of the most likely choice ({known})"
             raise self.refused(where, metric, rule, "got another metric", Hint("{}", score="acc"))
         asked = [one for one in requests if one.context != ""] or requests
@@ -146,7 +146,7 @@ class LmEvalLog(LogFile):
         chosen = max(range(len(scores)), key=scores.__getitem__)
         correct = self._logged(sample, metric, where) if metric in sample else NAN
         version = tuple(map(int, re.findall(r"\d+", str(self.version or ""))[:3]))
-        wrong_version = mutual and version < FIXED  # also where the version is not known
+        wrong_version = mutual and version < FIRST_CORRECT_VERSION  # also where the version is not known
         ambiguous = _contexts_differ(asked) and not wrong_version and not math.isnan(correct)
         right = None if ambiguous else self._gold(sample, asked)
         if wrong_version:
@@ -165,7 +165,7 @@ class LmEvalLog(LogFile):
             right = None
         kept.label = next(iter(right)) if right is not None and len(right) == 1 else None
         kept.confidence = NAN if probabilities is None else max(probabilities)
-        kept.correct, kept.source, kept.probabilities = correct, OF_CHOICES[metric], probabilities
+        kept.correct, kept.source, kept.probabilities = correct, CHOICE_METRICS[metric], probabilities
 
     def _scores(
         self, metric: str, asked: list[_Request], requests: list[_Request], where: str
@@ -202,21 +202,21 @@ class LmEvalLog(LogFile):
             return self.stated.read(texts[0]), "text"
         answers = texts
         if self.options.pattern is not None:
-            answers = [self.stated.find(text) or INVALID for text in texts]
+            answers = [self.stated.find(text) or NO_MATCH for text in texts]
         kept = sample["filtered_resps"][0] if sample["filtered_resps"] else None
         graded = normalized(str(kept))
-        if kept is None or str(kept) == INVALID:
+        if kept is None or str(kept) == NO_MATCH:
             return NAN, "agreement"
         return sum(normalized(one) == graded for one in answers) / len(answers), "agreement"
 
     def _text_metric(self, sample: Mapping[str, Any], where: str) -> str:
         logged = sample.get("metrics")
-        names = [*OF_TEXT, *(logged if isinstance(logged, list) else ())]
+        names = [*TEXT_METRICS, *(logged if isinstance(logged, list) else ())]
         found = self.options.score or next((name for name in names if name in sample), None)
         if found is None or found not in sample:
-            others = ", ".join(str(name) for name in sample if name not in REQUIRED and "hash" not in name)
+            others = ", ".join(one for one in sample if one not in REQUIRED_FIELDS and "hash" not in one)
             rule, hint = "must say whether the answer is right", Hint("{} names the metric", score="NAME")
-            raise self.refused(where, found or OF_TEXT[0], rule, f"got {others}", hint)
+            raise self.refused(where, found or TEXT_METRICS[0], rule, f"got {others}", hint)
         return found
 
     def _logged(self, sample: Mapping[str, Any], metric: str, where: str) -> float:

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import Hint, InvalidInputError, reject_name, warn_user
-from calibrant.logs.answer import TOPICS, Answer, LogFile, Options, lookup, meaning
-from calibrant.logs.inspect import START, InspectLog, is_header, is_zip
+from calibrant.logs.answer import TOPIC_FIELDS, Answer, LogFile, Options, lookup, meaning
+from calibrant.logs.inspect import START_MEMBER, InspectLog, is_header, is_zip
 from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
 from calibrant.logs.lm_eval import LmEvalLog, is_sample
 from calibrant.results import frame_of
 
 TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}
-NUMBERS = ("confidence", "correct", "label")
+NUMBER_COLUMNS = ("confidence", "correct", "label")
 COLUMNS = (
     "id", "epoch", "task", "topic", "model", "confidence", "correct", "probabilities", "cluster",
     "confidence_from", "label",
@@ -228,14 +228,14 @@ class LogRows:
         self.summary.notes.update(log.notes)
 
     def columns(self) -> dict[str, Any]:
-        kept: dict[str, Any] = {name: array("d") if name in NUMBERS else [] for name in COLUMNS}
+        kept: dict[str, Any] = {name: array("d") if name in NUMBER_COLUMNS else [] for name in COLUMNS}
         shared: dict[Any, Any] = {}  # equal texts are kept once
         for log, sample in self:
             for name, value in self._cells(log, sample).items():
                 kept[name].append(shared.setdefault(value, value) if isinstance(value, str) else value)
         if len({isinstance(one, str) for one in kept["id"]}) > 1:  # numbers and texts: texts get quotes
             kept["id"] = [json.dumps(one) for one in kept["id"]]
-        for name in NUMBERS:
+        for name in NUMBER_COLUMNS:
             numbers = np.frombuffer(kept[name])
             whole = name != "confidence" and not np.isnan(numbers).any()
             kept[name] = numbers.astype(np.int64) if whole else numbers
@@ -256,7 +256,7 @@ class LogRows:
                     choices = len(found)
                     self.summary.choices = [f"p{k}" for k in range(choices)]
                     writer.writerow([*cells, *self.summary.choices])
-                for name in NUMBERS:
+                for name in NUMBER_COLUMNS:
                     gap, whole = math.isnan(cells[name]), name != "confidence"
                     cells[name] = "" if gap else int(cells[name]) if whole else repr(cells[name])
                 shares = map(repr, found) if len(found) == choices else [""] * choices
@@ -283,7 +283,7 @@ class LogRows:
         if self.options.topic is not None:
             found, value = lookup(about, self.options.topic)
             return str(value) if found and value is not None else None
-        values = (about.get(name) for name in TOPICS)
+        values = (about.get(name) for name in TOPIC_FIELDS)
         return next((value for value in values if isinstance(value, str) and value), None)
 
     def cluster_of(self, log: LogFile, sample: Answer) -> str:
@@ -332,7 +332,7 @@ def tool_of(path: Path) -> str:
     if is_zip(path):
         names = (member.name for member in Archive(path).members())
         first = list(islice(names, 4))
-        if START in first or START in names:
+        if START_MEMBER in first or START_MEMBER in names:
             return "inspect"
         raise unreadable_log(path, "", rule, f"got a zip archive with {', '.join(first) or 'nothing'}")
     with path.open("rb") as file:

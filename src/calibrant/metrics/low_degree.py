@@ -14,7 +14,7 @@ from calibrant.metrics.bibliography import SURVEY
 from calibrant.metrics.calling import measure_function
 from calibrant.metrics.certificates import lipschitz_weights
 from calibrant.metrics.registry import Measure, Null, Settings
-from calibrant.parallel import AT_ONCE
+from calibrant.parallel import TERMS_AT_ONCE
 from calibrant.results import Array, Certified, Witness
 
 MAX_DEGREE = 100  # the program has 8 times as many rows as columns: more takes minutes, then all the memory
@@ -38,8 +38,8 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
         rule = f"must be a whole number from 0 to {MAX_DEGREE}"
         raise InvalidInputError("degree", rule, f"got {degree}", "use smooth_calibration_error")
     v, b, moments = forecasts.values, forecasts.residuals, np.zeros(int(degree) + 1)
-    for start in range(0, len(v), AT_ONCE):  # only a part of the levels is held at a time
-        part = slice(start, start + AT_ONCE)
+    for start in range(0, len(v), TERMS_AT_ONCE):  # only a part of the levels is held at a time
+        part = slice(start, start + TERMS_AT_ONCE)
         moments += b[part] @ chebyshev.chebvander(2 * v[part] - 1, int(degree))
     coefficients, upper = _worst_polynomial(moments)
     weights = np.asarray(chebyshev.chebval(2 * forecasts.values - 1, coefficients), dtype=np.float64)

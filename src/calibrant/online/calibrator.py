@@ -45,10 +45,10 @@ from calibrant.results import Array
 
 NAMES = ("raw", "platt", "platt, forgetting", "raw + bin's residual", "bin's rate")
 MIN_DECAY = 1e-300  # a smaller one forgets no more, since variances stop at 1, and would overflow
-RATE = 2.0  # the largest for which squared error on [0, 1] is mixable
-ALL = "all"  # the one segment of a stream that is not cut
-_STATE = ("weights", "filters", "answered", "residuals", "events")
-_IDENTITY = [1.0, 0.0, 0.25, 0.0, 0.25]  # slope, intercept, and the three entries of their covariance
+MAX_RATE = 2.0  # the largest for which squared error on [0, 1] is mixable
+WHOLE_STREAM = "all"  # the one segment of a stream that is not cut
+_STATE_FIELDS = ("weights", "filters", "answered", "residuals", "events")
+_FRESH_FILTER = [1.0, 0.0, 0.25, 0.0, 0.25]  # slope, intercept, and the three entries of their covariance
 
 
 class Experts:
@@ -58,10 +58,10 @@ class Experts:
     """
 
     def __init__(self, *, bins: int, decay: float, prior: float, delay: int) -> None:
-        self.decay, self.rate = max(decay, MIN_DECAY), RATE / (delay + 1)
+        self.decay, self.rate = max(decay, MIN_DECAY), MAX_RATE / (delay + 1)
         others = math.log((1 - prior) / (EXPERTS - 1))
         self.weights = [math.log(prior), *[others] * (EXPERTS - 1)]
-        self.filters = [*_IDENTITY, *_IDENTITY]
+        self.filters = [*_FRESH_FILTER, *_FRESH_FILTER]
         self.answered = [0] * bins
         self.residuals = [0.0] * bins
         self.events = [0] * bins
@@ -87,16 +87,16 @@ class Experts:
 
     def run(self, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         """Mix and learn batch by batch; return the mixtures and the weights they were mixed with."""
-        state: list[Any] = [np.array(getattr(self, name)) for name in _STATE]
+        state: list[Any] = [np.array(getattr(self, name)) for name in _STATE_FIELDS]
         mixtures, history = np.empty(len(outcomes)), np.empty((len(outcomes), EXPERTS))
         run_experts(outcomes, raw, ends, *state, self.decay, self.rate, mixtures, history)  # type: ignore[call-arg]
-        for name, array in zip(_STATE, state, strict=True):
+        for name, array in zip(_STATE_FIELDS, state, strict=True):
             setattr(self, name, array.tolist())
         self.waiting.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
         return mixtures, _shares(history)
 
     def to_state(self) -> dict[str, Any]:
-        learned = {name: getattr(self, name) for name in _STATE}
+        learned = {name: getattr(self, name) for name in _STATE_FIELDS}
         return {"rounds": self.rounds, **self.waiting.to_state(), "experts": learned}
 
     def restore(self, state: Fields) -> None:
@@ -187,7 +187,7 @@ class OnlineCalibrator(Stream):
         self.decay = positive_share("decay", decay)
         self.prior = open_share("prior", prior)
         self.delay = checked_count(delay, "delay")
-        self._segments: dict[str, Experts] = {} if by else {ALL: self._fresh()}
+        self._segments: dict[str, Experts] = {} if by else {WHOLE_STREAM: self._fresh()}
         self._guard = Grid(slack=SLACK, cost=SPLIT_COST) if guard else None
 
     def _fresh(self) -> Experts:
@@ -246,7 +246,7 @@ class OnlineCalibrator(Stream):
         if by is not None:
             rule, hint = "needs a calibrator that was made with by=", 'OnlineCalibrator(by="league")'
             raise InvalidInputError("by", rule, f"got {by!r}", hint)
-        return ALL
+        return WHOLE_STREAM
 
     def transform_one(self, p: float, *, by: Any = None, key: Key = None) -> float:
         """Return the calibrated prediction.
@@ -330,7 +330,7 @@ class OnlineCalibrator(Stream):
             rule = named if self.by else "must be left out: the calibrator has no segments"
             raise InvalidInputError("by", rule, f"got {'none' if by is None else 'a column'}")
         if by is None:
-            return {ALL: np.arange(size)}
+            return {WHOLE_STREAM: np.arange(size)}
         names = label_names(by)
         check_same_length(names, np.empty(size), ("by", "y"))
         known, first, codes = np.unique(names.astype(str), return_index=True, return_inverse=True)
@@ -351,8 +351,8 @@ class OnlineCalibrator(Stream):
                 raise fields.refused("segments", "must list each name once, with its state")
             self._segments[row[0]] = segment = self._fresh()
             segment.restore(Fields(row[1], fields.kind))
-        if self.by is None and list(self._segments) != [ALL]:
-            raise fields.refused("segments", f"must be one, {ALL!r}, without by")
+        if self.by is None and list(self._segments) != [WHOLE_STREAM]:
+            raise fields.refused("segments", f"must be one, {WHOLE_STREAM!r}, without by")
         if self._guard is not None:
             self._guard.restore(fields.inner("watch"))
             if self._guard.rounds != self.rounds:

@@ -24,13 +24,13 @@ MAX_ROUNDS = 10**10  # of a horizon; more would need more cells than fit in memo
 MAX_BINS = 10**5
 MAX_STREAM_ROUNDS = 10**15  # rounds of a stream, where any number will do
 Key = str | int | None
-FRACTION = "leave undecided records out with forget(key); half an outcome is none"
+FRACTION_HINT = "leave undecided records out with forget(key); half an outcome is none"
 
 
 def checked_outcome(y: Any) -> float:
     if isinstance(y, (bool, np.bool_, int, np.integer, float, np.floating)) and y in (0, 1):
         return float(y)
-    raise InvalidInputError("y", "must be 0 or 1", f"got {y!r}", FRACTION)
+    raise InvalidInputError("y", "must be 0 or 1", f"got {y!r}", FRACTION_HINT)
 
 
 def checked_probability(p: Any, name: str) -> float:
@@ -69,7 +69,7 @@ def outcome_column(y: Any) -> Array:
     column = numeric_vector(y, "y")
     if column.dtype.kind == "f":
         reject_rows("y", "must not be missing", column, np.isnan(column))
-    reject_rows("y", "must be 0 or 1", column, (column != 0) & (column != 1), FRACTION)
+    reject_rows("y", "must be 0 or 1", column, (column != 0) & (column != 1), FRACTION_HINT)
     return column.astype(np.float64)
 
 

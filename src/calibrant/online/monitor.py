@@ -29,7 +29,7 @@ from calibrant.results import Array, Result, Table, html_paragraphs, number_cell
 KNOTS = np.array([-5.0, -2.5, 0.0, 2.5, 5.0])  # log odds at which the hats peak
 STAKES = np.array([-1.0, -0.4, -0.15, -0.05, 0.05, 0.15, 0.4, 1.0])
 SHAPES = ("shift", "spread", *(f"near {1 / (1 + np.exp(-k)):.2g}" for k in KNOTS))
-CERTAIN = 700.0  # log of the pay when something happens that was predicted to be impossible
+IMPOSSIBLE_LOG_PAY = 700.0  # log of the pay when something happens that was predicted to be impossible
 IMPOSSIBLE = (
     "certainty: something happened that was predicted to be impossible (a prediction of exactly 0 or 1)"
 )
@@ -66,7 +66,7 @@ def log_pays(outcomes: Array, predictions: Array) -> Array:
     lifts = shapes[:, :, None] * STAKES
     logs: Array = (lifts * y - np.log1p(v * np.expm1(lifts))).reshape(len(predictions), -1)
     impossible = ((predictions == 0) & (outcomes > 0)) | ((predictions == 1) & (outcomes < 1))
-    logs[impossible] = CERTAIN
+    logs[impossible] = IMPOSSIBLE_LOG_PAY
     return logs
 
 
@@ -102,15 +102,15 @@ class Reading(Result):
         return f"No alarm after {pluralize(self.n, 'record')} ({p}).{kind}{since}"
 
 
-CHUNK = 512  # records between two stakings
+STAKING_INTERVAL = 512  # records between two stakings
 VERSION = 4  # from 4 on, files must have their checksum
-READABLE = (2, 3, 4)  # version 2 had the wealth itself, which differed in the last digits from batch to batch
+READABLE_VERSIONS = (2, 3, 4)  # 2 had the wealth itself, whose last digits depended on the batches
 BETS = len(SHAPES) * len(STAKES)
-_COUNTS = ("n", "stakings", "stake_at")
-_LEVELS = ("pay", "lowest", "highest", "rise")
-_MOMENTS = ("lowest_at", "rise_from")
+_COUNT_FIELDS = ("n", "stakings", "stake_at")
+_LEVEL_FIELDS = ("pay", "lowest", "highest", "rise")
+_MOMENT_FIELDS = ("lowest_at", "rise_from")
 RATES = np.array([1, 1 / 8, 1 / 64, 1 / 512, 1 / 4096, 1 / 32768])  # of a purse's cash, staked each time
-PURSES = np.log([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])  # log of the money in each purse at the start
+LOG_PURSES = np.log([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])  # log of the money in each purse at the start
 
 
 class Monitor(Saved):
@@ -154,7 +154,7 @@ class Monitor(Saved):
                 staked = self._cash + np.log(RATES)
                 self.ahead = np.logaddexp(self.ahead, staked[:, None] - self.pay)
                 self.stakings += 1
-                self.stake_at = self.n + CHUNK
+                self.stake_at = self.n + STAKING_INTERVAL
             stop = start + self.stake_at - self.n
             self._take(outcomes[start:stop], predictions[start:stop])
             start = stop
@@ -178,8 +178,8 @@ class Monitor(Saved):
 
     def _evidence(self, pays: Array) -> Array:
         """Return the log of all the money, cash included, when the bets have paid so much (rows)."""
-        staked = np.logaddexp.reduce(PURSES[:, None] + self.ahead, axis=0)
-        cash = np.logaddexp.reduce(PURSES + self._cash)
+        staked = np.logaddexp.reduce(LOG_PURSES[:, None] + self.ahead, axis=0)
+        cash = np.logaddexp.reduce(LOG_PURSES + self._cash)
         return np.asarray(np.logaddexp(_log_mean(staked + pays), cash))
 
     @property
@@ -212,7 +212,7 @@ class Monitor(Saved):
         best = int(np.argmax(self.rise))
         has_evidence = self.peak > 1.0
         # a wrong prediction of 0 or 1 pays all bets alike
-        suspicion = IMPOSSIBLE if self.rise.min() > CERTAIN - 1 else bet_names()[best]
+        suspicion = IMPOSSIBLE if self.rise.min() > IMPOSSIBLE_LOG_PAY - 1 else bet_names()[best]
         return Reading(
             n=self.n,
             log_evalue=self.log_evalue,
@@ -274,8 +274,8 @@ class Monitor(Saved):
         return json.dumps(self._state(), allow_nan=False)
 
     def _state(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in ("alpha", "peak", "alarm_at", *_COUNTS)}
-        arrays = {name: getattr(self, name).tolist() for name in ("ahead", *_LEVELS, *_MOMENTS)}
+        state = {name: getattr(self, name) for name in ("alpha", "peak", "alarm_at", *_COUNT_FIELDS)}
+        arrays = {name: getattr(self, name).tolist() for name in ("ahead", *_LEVEL_FIELDS, *_MOMENT_FIELDS)}
         arrays["ahead"] = [[None if math.isinf(x) else x for x in purse] for purse in arrays["ahead"]]
         return {"calibrant_monitor": VERSION, **state, **arrays}
 
@@ -289,19 +289,19 @@ class Monitor(Saved):
         if not isinstance(state, dict) or "calibrant_monitor" not in state:
             raise not_a_state("Monitor", state)
         version = state["calibrant_monitor"]
-        if version not in READABLE:
-            got, rule = f"got {version!r}", f"must be of version {READABLE[0]} to {VERSION}"
+        if version not in READABLE_VERSIONS:
+            got, rule = f"got {version!r}", f"must be of version {READABLE_VERSIONS[0]} to {VERSION}"
             raise InvalidInputError("state", rule, got)
         fields = Fields(state, "Monitor")
         self = cls(alpha=fields.take("alpha"))
-        self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNTS)
+        self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNT_FIELDS)
         self.peak = fields.number("peak", 0)
         self.alarm_at = None if fields.take("alarm_at") is None else fields.count("alarm_at", self.n)
-        for name in _LEVELS:
+        for name in _LEVEL_FIELDS:
             setattr(self, name, np.array(fields.numbers(name, BETS)))
-        for name in _MOMENTS:
+        for name in _MOMENT_FIELDS:
             setattr(self, name, np.array(fields.counts(name, BETS), dtype=np.int64))
-        purses = "wealth" if version == READABLE[0] else "ahead"
+        purses = "wealth" if version == READABLE_VERSIONS[0] else "ahead"
         rows = fields.items(purses)
         if len(rows) != len(RATES) or not all(isinstance(row, list) for row in rows):
             raise fields.refused(purses, f"must be {len(RATES)} lists, one per purse")
@@ -327,7 +327,7 @@ class Monitor(Saved):
         yield "stake_at", "must not lie before the records seen", early
         outside = (self.lowest > np.minimum(self.pay, 0)) | (self.highest < np.maximum(self.pay, 0))
         yield "pay", "must lie between its lowest and highest", outside
-        too_fast = np.maximum(-self.lowest, self.highest) > CERTAIN * self.n
+        too_fast = np.maximum(-self.lowest, self.highest) > IMPOSSIBLE_LOG_PAY * self.n
         yield "pay", "must not grow by more than a bet pays per record", too_fast
         slack = 1e-9 * (1 + self.highest - self.lowest)
         last, largest = self.pay - self.lowest, self.highest - self.lowest
@@ -337,7 +337,7 @@ class Monitor(Saved):
         unearned = (self.wealth < least - slack) | (self.wealth > last + slack)
         rule = "must follow from the stakes and the pay of the bets"
         yield purses, rule, unearned if self.stakings else np.isfinite(self.wealth)
-        for name in _MOMENTS:
+        for name in _MOMENT_FIELDS:
             yield name, "must not lie after the records seen", getattr(self, name) > self.n
 
 

@@ -32,7 +32,7 @@ from calibrant.records import Missing
 from calibrant.sketch.cells import (
     REJECTS,
     SUMS,
-    WEIGHTLESS,
+    ZERO_WEIGHT,
     CellTable,
     Contents,
     codes_in_a_group,
@@ -371,7 +371,7 @@ def refuse(
     the first row of a column that is bad in some way, where rows have an order.
     """
     for reason, count in rejects.items():
-        if reason == WEIGHTLESS or (missing if "missing" in reason else invalid) == "drop":
+        if reason == ZERO_WEIGHT or (missing if "missing" in reason else invalid) == "drop":
             continue
         role, word = reason.split()[0], next(word for word in RULES if word in reason)
         name, rows = getattr(columns, role), pluralize(count, "row")

@@ -29,9 +29,9 @@ MIN_SQUARED_WEIGHT = 1e-290  # of a sum of squared weights; below that digits we
 SUMS = ("w", "ww", "wv", "wy", "wyv", "wv(1-v)", "wwv(1-v)", "mixed")
 
 # Rows that do not enter the sums are counted under codes of their own, behind those of the cells.
-WEIGHTLESS = "weight is 0"
+ZERO_WEIGHT = "weight is 0"
 REJECTS = (
-    WEIGHTLESS,
+    ZERO_WEIGHT,
     "prediction is missing",
     "outcome is missing",
     "weight is missing",
@@ -177,7 +177,7 @@ def dropped_rows(cells: int, count: int) -> CellTable:
 MIN_STREAMED_ROWS = 4_000_000  # fewer are grouped by DuckDB before Arrow and machine code are loaded
 MAX_DENSE_CELLS = 2**22  # of all groups; 64 bytes each
 TABLE_COLUMNS = 8
-FAULTS = (
+STREAMED_REJECTS = (
     "prediction is missing",
     "outcome is missing",
     "prediction outside [0, 1]",
@@ -204,7 +204,7 @@ class DenseCells:
     def __init__(self, cells: int) -> None:
         self.cells = cells
         self.size = codes_in_a_group(cells)
-        self.reasons = np.array([reject_code(cells, reason) for reason in FAULTS], dtype=np.int64)
+        self.reasons = np.array([reject_code(cells, reason) for reason in STREAMED_REJECTS], dtype=np.int64)
         self.table: Array = np.zeros((0, TABLE_COLUMNS))
 
     def make_room(self, groups: int) -> None:

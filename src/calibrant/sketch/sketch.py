@@ -29,7 +29,7 @@ from calibrant.sketch.aggregate import (
 )
 from calibrant.sketch.cells import (
     CELLS,
-    WEIGHTLESS,
+    ZERO_WEIGHT,
     CellTable,
     Contents,
     check_cells,
@@ -224,7 +224,7 @@ class Sketch:
     @property
     def dropped(self) -> int:
         """How many bad rows were left out; rows of weight 0 are not bad, and not counted."""
-        return sum(count for reason, count in self.rejects.items() if reason != WEIGHTLESS)
+        return sum(count for reason, count in self.rejects.items() if reason != ZERO_WEIGHT)
 
     @property
     def groups(self) -> Mapping[Any, Sketch]:

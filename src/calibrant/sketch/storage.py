@@ -20,7 +20,7 @@ from calibrant.files import atomic_path
 from calibrant.io.session import connect, identifier, literal, plain_names
 from calibrant.sketch.cells import SUMS, CellTable, Contents, cell_codes, check_cells, codes_in_a_group
 
-SLACK = 1e-6  # relative: sums are taken in any order
+RELATIVE_ROUNDING = 1e-6  # relative: sums are taken in any order
 
 
 def not_a_sketch(given: str) -> UnreadableFileError:
@@ -67,7 +67,7 @@ def _check_ranges(table: CellTable, cells: int) -> None:
 def _check_sums(table: CellTable) -> None:
     """Hold each sum against the bounds that the others give it."""
     w, ww, wv, wy, wyv, spread, null, mixed = table.sums
-    more, n = 1 + SLACK, table.counts.astype(np.float64)
+    more, n = 1 + RELATIVE_ROUNDING, table.counts.astype(np.float64)
     tiny, root = 1e-300, 1e-150
     rules = (
         w > 0,
@@ -86,15 +86,15 @@ def _check_sums(table: CellTable) -> None:
 
 
 VERSION = 2
-READABLE = (1, 2)  # version 1 had no checksum
+READABLE_VERSIONS = (1, 2)  # version 1 had no checksum
 MAX_UNPACKED_BYTES = 2**31  # of a sketch after unpacking
 TOO_LARGE = f"got more than {MAX_UNPACKED_BYTES:,} bytes after unpacking"
-DAMAGED = (
+READING_ERRORS = (
     ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError,
     RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, SyntaxError,
 )  # fmt: skip
 HEADER = "calibrant_sketch"
-REPEATED = {"w": "count", "ww": "count", "wwv(1-v)": "wv(1-v)"}  # left out where no record has a weight
+DERIVED_SUMS = {"w": "count", "ww": "count", "wwv(1-v)": "wv(1-v)"}  # left out where no record has a weight
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -150,7 +150,7 @@ def from_bytes(data: bytes) -> Contents:
         _check_size(about, list(columns), max(map(len, columns.values())), unpacked)
     except UnreadableFileError:
         raise
-    except DAMAGED:
+    except READING_ERRORS:
         raise not_a_sketch("got another format, or a damaged file") from None
     _check_checksum(about, sorted(columns.items()))
     return _rebuilt(about, columns)
@@ -275,8 +275,8 @@ def _columns(sketch: Contents) -> Columns:
     sums = dict(zip(SUMS, table.sums, strict=True))
     columns: Columns = {"group": group, "cell": cell, "count": table.counts, **sums}
     good = cell < sketch.cells + 2
-    if all(np.array_equal(columns[name][good], columns[known][good]) for name, known in REPEATED.items()):
-        sums = {name: column for name, column in sums.items() if name not in REPEATED}
+    if all(np.array_equal(columns[name][good], columns[known][good]) for name, known in DERIVED_SUMS.items()):
+        sums = {name: column for name, column in sums.items() if name not in DERIVED_SUMS}
     sums = {name: column for name, column in sums.items() if name != "mixed" or column.any()}
     fixed: Columns = {"group": group.astype(np.int32), "cell": cell.astype(np.int32), "count": table.counts}
     return {**fixed, **sums, "low": table.low, "high": table.high}
@@ -287,7 +287,7 @@ def _parsed_header(text: str) -> dict[str, Any]:
     try:
         about = dict(json.loads(text))
         version = about["version"]
-        if version not in READABLE or isinstance(version, bool):
+        if version not in READABLE_VERSIONS or isinstance(version, bool):
             raise not_a_sketch(f"got version {version!r}, this calibrant reads {VERSION}")
         check_cells(about["cells"])
         check_labels(tuple(about["by"]), tuple(tuple(label) for label in about["labels"]))
@@ -297,7 +297,7 @@ def _parsed_header(text: str) -> dict[str, Any]:
             raise not_a_sketch("got parts that are not content ids")
     except UnreadableFileError:
         raise
-    except DAMAGED:  # includes calibrant's own errors
+    except READING_ERRORS:  # includes calibrant's own errors
         raise not_a_sketch("got a damaged header") from None
     return about
 
@@ -318,7 +318,7 @@ def _check_checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.N
     summed = {name: value for name, value in about.items() if name != "checksum"}
     try:
         fits = about["version"] != VERSION or about.get("checksum") == _checksum(summed, columns)
-    except DAMAGED:
+    except READING_ERRORS:
         raise not_a_sketch("got damaged columns") from None
     if not fits:
         raise not_a_sketch("got a checksum that does not fit: the file is damaged")
@@ -330,7 +330,7 @@ def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) 
         group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
         low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
         sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
-    except DAMAGED:
+    except READING_ERRORS:
         raise not_a_sketch("got damaged columns") from None
     if len(group) != len(cell) or np.any((group < 0) | (group >= len(labels))):
         raise not_a_sketch("got a group that does not exist")
@@ -353,6 +353,6 @@ def _restored(
     """Return a column of sums, whether it was stored or follows from another."""
     if name in columns:
         return np.asarray(columns[name], dtype=np.float64)
-    if name in REPEATED:
-        return np.where(good, columns[REPEATED[name]], 0.0)
+    if name in DERIVED_SUMS:
+        return np.where(good, columns[DERIVED_SUMS[name]], 0.0)
     return np.zeros(len(good))

@@ -22,7 +22,7 @@ from calibrant.io.read import (
     open_files,
     rows_at_most,
 )
-from calibrant.io.session import MEMORY, PROGRESS, arrow_batches, identifier, run_with_progress
+from calibrant.io.session import MAX_MEMORY, PROGRESS_SETTINGS, arrow_batches, identifier, run_with_progress
 from calibrant.io.sources import Notation, Source, default_notation, not_a_number, refuse_repeats
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -85,8 +85,8 @@ def _key(value: Any) -> Any:
     return type(value), "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-AT_ONCE = 2_000_000  # rows that are sorted together
-BATCH = 1_000_000  # rows that DuckDB hands over, at most
+ROWS_ADDED_AT_ONCE = 2_000_000  # rows that are sorted together
+MAX_BATCH_ROWS = 1_000_000  # rows that DuckDB hands over, at most
 
 
 def sum_stream(
@@ -111,7 +111,7 @@ def sum_stream(
             others = [batch.column(k) for k in range(2, batch.num_columns)]
             waiting.append((v, y, groups.of(others, len(v))))
             held, read = held + len(v), read + len(v)
-            if held >= AT_ONCE:
+            if held >= ROWS_ADDED_AT_ONCE:
                 at_work.result()
                 dense.make_room(len(groups.seen))
                 at_work = pool.submit(add, waiting)
@@ -153,7 +153,7 @@ def streamed_cells(
     ]
     wanted = relation.project(", ".join([*selected, *map(identifier, columns.by)]))
     try:
-        table, seen = sum_stream(arrow_batches(wanted, BATCH), cells, report)
+        table, seen = sum_stream(arrow_batches(wanted, MAX_BATCH_ROWS), cells, report)
     except (TooManyGroupsError, pa.ArrowException, OSError):
         return None
     report(total)
@@ -164,7 +164,7 @@ def streamed_cells(
     return Contents(cells, columns.by, labels, table)
 
 
-APPROXIMATE = 0.1  # relative error of a count of distinct values
+COUNT_ERROR = 0.1  # relative error of a count of distinct values
 
 
 def aggregate_file(
@@ -182,8 +182,8 @@ def aggregate_file(
 
     def attempt(parallel: bool) -> Contents:
         with scratch_folder() as spill, open_files(
-            path, columns.wanted, parallel, **PROGRESS, memory_limit=MEMORY, temp_directory=str(spill),
-            preserve_insertion_order="false",
+            path, columns.wanted, parallel, preserve_insertion_order="false", memory_limit=MAX_MEMORY,
+            temp_directory=str(spill), **PROGRESS_SETTINGS,
         ) as (connection, parts):  # fmt: skip
             table = connection.sql(" UNION ALL ".join(_rows(part, columns, used) for part in parts))
             readers = [_reader(parts, name) for name in columns.by]
@@ -213,7 +213,7 @@ def _refuse_many_groups(table: Any, inside: Columns, columns: Columns, max_group
     names = [identifier(name) for name in inside.by]
     counts = ", ".join(f"approx_count_distinct({name})" for name in names)
     [found] = table.aggregate(f"{counts}, approx_count_distinct(({', '.join(names)}))").fetchall()
-    *each, together = (int(count * (1 - APPROXIMATE)) for count in found)
+    *each, together = (int(count * (1 - COUNT_ERROR)) for count in found)
     most = max(range(len(each)), key=lambda place: each[place])
     if each[most] > max_groups:
         refuse_many_groups(each[most], [columns.by[most]], max_groups)
