@@ -116,31 +116,27 @@ def confidence_text(confidence: float) -> str:
     return next((text for text in texts if text != "100"), "100") + "%"
 
 
-def predicted_observed_exactly(predicted: float, observed: float) -> str:
-    """Format a mean prediction next to a mean outcome, with enough digits to tell them apart."""
-    texts = percent(predicted), percent(observed)
-    most = 4 if min(predicted, observed) >= 0.01 else 7  # beyond that no number of records tells them apart
-    for digits in range(2, most + 1):
-        if texts[0] != texts[1]:
-            break
-        texts = f"{100 * predicted:.{digits}f}%", f"{100 * observed:.{digits}f}%"
-    else:
-        texts = percent(predicted), percent(observed)
-    return f"{texts[0]} predicted, {texts[1]} observed"
-
-
 def percent_pair(first: float, second: float) -> tuple[str, str]:
-    """Write two shares as percentages, with digits that show their difference."""
-    gap = 100 * abs(first - second)
-    small = [100 * max(min(share, 1 - share), 0.0) for share in (first, second)]
-    if gap >= 5:
-        digits = [min(2, -math.floor(math.log10(size))) if 0 < size < 1 else 0 for size in small]
-    else:
-        same = 0 if gap == 0 else min(6, -math.floor(math.log10(gap / 5)))
-        if 0 < min(small) < 1:
-            same = max(same, min(6, 1 - math.floor(math.log10(min(small)))))
-        digits = [same, same]
-    return f"{100 * first:.{digits[0]}f}%", f"{100 * second:.{digits[1]}f}%"
+    """Write two shares as percentages with equally many decimals, as few as show their difference.
+
+    A share below 1% has two digits, one next to a far larger share, and only 1 itself is written as 100%.
+    """
+    gap, most = 100 * abs(first - second), max(first, second)
+    rare = 100 * min((share for share in (first, second) if share > 0), default=1.0)
+    digits = 0 if gap == 0 else max(0, -math.floor(math.log10(gap / 5)))
+    if rare < 1:
+        far = gap >= 5
+        digits = min(max(digits, (0 if far else 1) - math.floor(math.log10(rare))), 2 if far else 6)
+    elif digits > 4:  # beyond that no number of records tells them apart
+        digits = 1
+    while most < 1 and digits < 6 and f"{100 * most:.{digits}f}".startswith("100"):
+        digits += 1
+    return f"{100 * first:.{digits}f}%", f"{100 * second:.{digits}f}%"
+
+
+def predicted_observed(predicted: float, observed: float) -> str:
+    """Write a mean prediction next to a mean outcome."""
+    return "{} predicted, {} observed".format(*percent_pair(predicted, observed))
 
 
 def percents(shares: Sequence[float]) -> list[str]:

@@ -15,7 +15,7 @@ from calibrant.formatting import (
     format_value,
     percent,
     pluralize,
-    predicted_observed_exactly,
+    predicted_observed,
     pvalue_phrase,
     pvalue_text,
 )
@@ -202,7 +202,7 @@ class GroupComparison(Result):
         high = max(reversed(self.groups), key=lambda group: group.gap)
         ends = "; ".join(
             f"{group.name} ({pluralize(group.n, 'row')}): "
-            f"{predicted_observed_exactly(group.predicted, group.happened)}"
+            f"{predicted_observed(group.predicted, group.happened)}"
             for group in (low, high)
         )
         of_column = "" if self.column == UNNAMED else f" of {self.column}"

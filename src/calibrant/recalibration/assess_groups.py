@@ -17,7 +17,7 @@ from calibrant.formatting import (
     at_floor,
     format_points,
     pluralize,
-    predicted_observed_exactly,
+    predicted_observed,
     pvalue_text,
 )
 from calibrant.groups.audit import audit
@@ -400,7 +400,7 @@ class GroupAssessment:
     def _means_of_worst(self) -> str:
         for one in self.changes:
             if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
-                return f"; on the whole {predicted_observed_exactly(one.after.predicted, one.happened)}"
+                return f"; on the whole {predicted_observed(one.after.predicted, one.happened)}"
         return ""
 
     @property
