@@ -11,15 +11,15 @@ from calibrant.inference.net_benefits import net_benefits as net_benefits
 from calibrant.metrics.decisions.fixed_payoff import ActionChange as ActionChange
 from calibrant.metrics.decisions.fixed_payoff import DecisionCurve as DecisionCurve
 from calibrant.metrics.decisions.fixed_payoff import DecisionReport as DecisionReport
+from calibrant.metrics.decisions.fixed_payoff import SwapRegret as SwapRegret
 from calibrant.metrics.decisions.fixed_payoff import decision_report as decision_report
 from calibrant.metrics.decisions.fixed_payoff import fixed_decision_loss as fixed_decision_loss
 from calibrant.metrics.decisions.fixed_payoff import net_benefit as net_benefit
+from calibrant.metrics.decisions.fixed_payoff import swap_regret as swap_regret
 from calibrant.metrics.decisions.payoffs import BestActions as BestActions
 from calibrant.metrics.decisions.payoffs import ConvexScore as ConvexScore
 from calibrant.metrics.decisions.payoffs import as_score as as_score
 from calibrant.metrics.decisions.payoffs import best_actions as best_actions
-from calibrant.metrics.decisions.swap_regret import SwapRegret as SwapRegret
-from calibrant.metrics.decisions.swap_regret import swap_regret as swap_regret
 from calibrant.metrics.decisions.worst_case import ThresholdLossCurve as ThresholdLossCurve
 from calibrant.metrics.decisions.worst_case import WorstTask as WorstTask
 from calibrant.metrics.decisions.worst_case import decision_loss as decision_loss

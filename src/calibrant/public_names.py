@@ -78,10 +78,10 @@ PUBLIC: dict[str, dict[str, str]] = {
         "inference.dominance": "Dominance DominanceOver dominance",
         "inference.net_benefits": "NetBenefits net_benefits",
         "metrics.decisions.fixed_payoff": (
-            "ActionChange DecisionCurve DecisionReport decision_report fixed_decision_loss net_benefit"
+            "ActionChange DecisionCurve DecisionReport SwapRegret decision_report fixed_decision_loss "
+            "net_benefit swap_regret"
         ),
         "metrics.decisions.payoffs": "BestActions ConvexScore as_score best_actions",
-        "metrics.decisions.swap_regret": "SwapRegret swap_regret",
         "metrics.decisions.worst_case": (
             "ThresholdLossCurve WorstTask decision_loss threshold_loss_curve worst_task"
         ),

@@ -1,4 +1,4 @@
-"""What trusting the predictions costs with the payoffs you have, and net benefit across thresholds."""
+"""What trusting the predictions costs with your payoffs; net benefit; swap regret of decisions taken."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.fits.crossfit import Recalibrator, Responses
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
-from calibrant.inputs import numeric_vector, to_array
+from calibrant.inputs import InputNames, numeric_vector, to_array
 from calibrant.metrics.binned import mostly_distinct
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, task_of
 from calibrant.metrics.decisions.worst_case import responses
 from calibrant.metrics.scores import CLIP
+from calibrant.records import Missing, check_records
 from calibrant.results import Array, Certified, Result
 
 HINDSIGHT = (
@@ -25,7 +26,6 @@ HINDSIGHT = (
     'Pass recalibrator="isotonic" for what recalibration gains on other records.'
 )
 Ties = Literal["worst", "first"]
-Index = npt.NDArray[np.intp]
 
 
 @measure_function
@@ -149,69 +149,41 @@ def report_of(
     if ties not in ("worst", "first"):
         raise reject_name("ties", ties, ["worst", "first"])
     if isinstance(task, PayoffTable):
-        trusted, better, names = _actions(task, groups, ties)
+        names, by_rate, best = task.names, task.expected(groups.rates), task.best(groups.trusted)
+        trusted = np.argmax(best, axis=1)
+        if ties == "worst":
+            trusted = np.argmin(np.where(best, by_rate, np.inf), axis=1)
+        # as good: no change of action
+        even = by_rate[np.arange(len(trusted)), trusted] >= by_rate.max(axis=1) - task.even
+        better = np.where(even, trusted, np.argmax(by_rate, axis=1))
         earned, possible = task.payoff[trusted].T, task.payoff[better].T
     else:
+        names = ("lower", "prediction", "higher")
         trusted = np.ones(len(groups.rates), int)
         better = 1 + np.sign(groups.rates - groups.trusted).astype(int)
-        names = ("lower", "prediction", "higher")
         earned, possible = task.earned(groups.trusted), task.earned(groups.rates)
     mass = np.stack((groups.weights - groups.outcomes, groups.outcomes))
     gains = ((possible - earned) * mass).sum(axis=0)
     if isinstance(task, Score) and task.name == "convex":
         _check_convex(gains, groups, max(float(np.abs(earned).max()), float(np.abs(possible).max())))
-    changes = _changes(trusted, better, gains, groups, names)
+    kind, changes = trusted * len(names) + better, []
+    for k in np.unique(kind[trusted != better]):
+        rows, (one, other) = kind == k, divmod(k, len(names))
+        share, values = float(groups.weights[rows].sum()), groups.trusted[rows]
+        ends = int(groups.counts[rows].sum()), float(values.min()), float(values.max())
+        changes.append(ActionChange(names[one], names[other], share, *ends, float(gains[rows].sum())))
+    changes.sort(key=lambda change: -change.gain)
     base, loss = float((earned * mass).sum()), float(gains.sum())
-    return DecisionReport(loss, base, base + loss, loss * forecasts.total_weight, changes)
-
-
-def _actions(task: PayoffTable, groups: Responses, ties: Ties) -> tuple[Index, Index, tuple[str, ...]]:
-    """Return the action taken on the prediction and the best one for the rate, group by group."""
-    by_rate = task.expected(groups.rates)
-    better = np.argmax(by_rate, axis=1)
-    best = task.best(groups.trusted)
-    if ties == "first":
-        trusted = np.argmax(best, axis=1)
-    else:
-        trusted = np.argmin(np.where(best, by_rate, np.inf), axis=1)
-    # as good: no change of action
-    even = by_rate[np.arange(len(better)), trusted] >= by_rate.max(axis=1) - task.even
-    return trusted, np.where(even, trusted, better), task.names
+    return DecisionReport(loss, base, base + loss, loss * forecasts.total_weight, tuple(changes))
 
 
 def _check_convex(gains: Array, groups: Responses, largest: float) -> None:
-    """Refuse a function whose Bregman divergence comes out negative: it is not convex.
-
-    A gradient by differences errs in proportion to the `largest` payoff.
-    """
+    """Refuse a function whose Bregman divergence is negative by more than a gradient by differences errs."""
     in_hindsight = np.abs(groups.outcomes - groups.weights * groups.rates) <= 1e-12 * groups.weights
     if np.any(in_hindsight & (gains < -1e-6 * largest * groups.weights)):
         worst = int(np.argmin(gains / groups.weights))
         got = f"got a negative divergence at prediction {groups.trusted[worst]:.6g}"
         raise InvalidInputError("payoff", "as a function must be convex on [0, 1]", got)
-
-
-def _changes(
-    trusted: Index, better: Index, gains: Array, groups: Responses, names: tuple[str, ...]
-) -> tuple[ActionChange, ...]:
-    """Collect the groups whose action would change, by kind of change, the costliest first."""
-    kind = trusted * len(names) + better
-    collected = []
-    for k in np.unique(kind[trusted != better]):
-        rows = kind == k
-        values = groups.trusted[rows]
-        collected.append(
-            ActionChange(
-                names[k // len(names)],
-                names[k % len(names)],
-                float(groups.weights[rows].sum()),
-                int(groups.counts[rows].sum()),
-                float(values.min()),
-                float(values.max()),
-                float(gains[rows].sum()),
-            )
-        )
-    return tuple(sorted(collected, key=lambda change: -change.gain))
 
 
 ROUNDING = 1e-12  # of sums of shares; false positives count up to 1 / (1 - threshold) times
@@ -299,3 +271,99 @@ def _benefit(forecasts: Forecasts, predictions: Array, thresholds: Array, odds: 
         for mass in (forecasts.outcomes, forecasts.weights - forecasts.outcomes)
     )
     return np.asarray(ones - zeros * odds)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Swap(Result):
+    """One action that was taken, and the action that would have been better each time it was."""
+
+    taken: str
+    better: str
+    share: float  # of all weight
+    records: int
+    gain: float  # mean over all records
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SwapRegret(Result):
+    """Mean payoff of the decisions, and what two kinds of hindsight would have added to it.
+
+    `swap`: replace every action by the best one for the records where it was taken. `external`: take one
+    and the same best action throughout. External regret can be negative (then the forecasts were worth
+    something); swap regret cannot, and is at least as large.
+    """
+
+    swap: float
+    external: float
+    payoff: float
+    swaps: tuple[Swap, ...]
+
+
+def swap_regret(
+    y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any = None, missing: Missing = "error"
+) -> SwapRegret:
+    """Return the swap regret of decisions taken, per record, in the unit of the payoffs.
+
+    `actions` are row numbers of the payoff table, or the names it gives them; a cost-loss ratio names its
+    actions "wait" (0) and "act" (1). Decisions that trust predictions have at most the
+    fixed_decision_loss of these predictions as swap regret, and so at most their decision_loss.
+
+    Parameters
+    ----------
+    y_true
+        Outcomes.
+    actions
+        What was done: row numbers of the payoff table, or its names.
+    payoff
+        The decision task, as for fixed_decision_loss.
+    sample_weight
+        Non-negative weights, one per record.
+    missing
+        Refuse rows without an outcome or a weight ("error"), or leave them out ("drop").
+
+    Returns
+    -------
+    SwapRegret
+        Swap and external regret, and the best swap per action.
+
+    Examples
+    --------
+    >>> swap_regret([0, 0, 1, 1], ["act", "act", "wait", "wait"], payoff=0.25).swap
+    0.5
+    """
+    task = task_of(payoff)
+    if not isinstance(task, PayoffTable):
+        hint = "give a table, a mapping or a cost-loss ratio"
+        raise InvalidInputError("payoff", "must have finitely many actions", f"got {payoff!r}", hint)
+    taken = to_array(actions, "actions")
+    if taken.ndim != 1:
+        raise InvalidInputError("actions", "must be one-dimensional", f"got shape {taken.shape}")
+    names = InputNames("y_true", "actions", "sample_weight")
+    rows = check_records(y_true, np.zeros(len(taken)), sample_weight, missing, names)
+    taken = taken if rows.rows is None else taken[rows.rows]
+    if taken.dtype.kind in "biu":
+        bad = (taken < 0) | (taken >= len(task.names))
+        reject_rows("actions", f"must be 0 to {len(task.names) - 1}", taken, bad)
+    else:
+        place = {name: a for a, name in enumerate(task.names)}
+        unknown = [str(item) for item in taken if str(item) not in place]
+        if unknown:
+            raise reject_name("actions", unknown[0], list(place))
+        taken = np.array([place[str(item)] for item in taken], dtype=np.intp)
+    w = np.ones(len(taken)) if rows.weight is None else rows.weight / rows.largest
+    w = w / w.sum()
+    size = len(task.names)
+    ones = np.bincount(taken, w * rows.outcome.astype(np.float64), size)
+    mass = np.column_stack((np.bincount(taken, w, size) - ones, ones))  # by action taken, by outcome
+    possible = mass @ task.payoff.T  # row: taken, column: had it been this one instead
+    earned = np.diag(possible)
+    better = np.argmax(possible, axis=1)
+    gains = np.maximum(possible.max(axis=1) - earned, 0.0)
+    counts = np.bincount(taken, minlength=size)
+    swaps = [
+        Swap(task.names[a], task.names[better[a]], float(mass[a].sum()), int(counts[a]), float(gains[a]))
+        for a in np.argsort(-gains, kind="stable")
+        if gains[a] > 0
+    ]
+    total = float(earned.sum())
+    return SwapRegret(float(gains.sum()), float(possible.sum(axis=0).max()) - total, total, tuple(swaps))
