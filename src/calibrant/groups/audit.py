@@ -19,7 +19,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
-from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
+from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
 from calibrant.groups.family import FamilyNull, TestFamily
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
@@ -146,7 +146,7 @@ def audit(
     finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     if hasattr(type(y_true), "strata"):  # a Sketch, which a higher package defines
-        refuse_beside_a_sketch(
+        refuse_with_sketch(
             {"y_prob": y_prob, "sample_weight": sample_weight, "pos_label": pos_label, "nominal": nominal,
              "covariates": covariates, "variant": variant, "clusters": clusters, "null": null}
         )  # fmt: skip

@@ -31,8 +31,8 @@ Whole = npt.NDArray[np.int64]
 EPS = float(np.finfo(np.float64).eps)
 MIN_EVENTS = 5  # of either outcome in a group that is compared with the others
 MAX_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
-FEWEST_CELLS, MOST_CELLS = 64, 2048  # that p-values come from, however many groups there are
-AT_A_TIME = 64  # entries that count as one number when blocks of draws are made: groups come one by one
+MIN_CELLS, MAX_CELLS = 64, 2048  # that p-values come from, however many groups there are
+BLOCK_ENTRIES = 64  # entries that count as one number when blocks of draws are made
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Strata:
         from scipy.special import ndtr
 
         assert isinstance(batch, StrataPartition)
-        cells = self.coarse(min(MOST_CELLS, max(1, round(np.sqrt(self.n)))))
+        cells = self.coarse(min(MAX_CELLS, max(1, round(np.sqrt(self.n)))))
         cell = np.unique(cells.cell, return_inverse=True)[1]
         inside = batch.cell[cells.group] == batch.kept[0]
         whole, part = (
@@ -223,67 +223,44 @@ class StrataNull:
     statistic: StatisticName
     draws: int
     seed: int
-    promised: list[tuple[_Segments, Array, Array]] = field(default_factory=list)
+    entries: list[tuple[Index, Index]] = field(default_factory=list)  # of a group, and the last of each cell
+    promised: list[tuple[Array, Array]] = field(default_factory=list)
 
     def z(self, batch: Batch, deviation: Array) -> Array:
         """Return an array that will hold the simulated z, one row per subpopulation, one column per draw."""
         assert isinstance(batch, StrataPartition)  # an audit of a sketch has no others
+        part = batch.cell[self.strata.group]
+        order = np.argsort(part, kind="stable")
+        ends = np.searchsorted(part[order], np.column_stack((batch.kept, batch.kept + 1)))
+        for start, end in ends.tolist():
+            inside = order[start:end]
+            self.entries.append((inside, np.flatnonzero(np.diff(self.strata.cell[inside], append=-1))))
         simulated = np.zeros((len(batch), self.draws))
-        self.promised.append((_Segments.of(batch, self.strata), deviation, simulated))
+        self.promised.append((deviation, simulated))
         return simulated
 
     def keep(self) -> None:
         """Fill in all that was promised."""
-        stand_ins = TwoPointWeights.of_sums(
-            self.strata.counts, self.strata.weight, self.strata.squared_weight
-        )
-        rates = np.clip(self.strata.predicted / self.strata.weight, 0.0, 1.0)
+        strata = self.strata
+        weights = TwoPointWeights.of_sums(strata.counts, strata.weight, strata.squared_weight)
+        rates = np.clip(strata.predicted / strata.weight, 0.0, 1.0)
 
         def work(generator: np.random.Generator, rows: int) -> Array:
-            residuals = stand_ins.outcomes(generator, rates, rows) - self.strata.predicted
-            return np.hstack([part.statistics(residuals, self.statistic) for part, _, _ in self.promised])
+            residuals = weights.outcomes(generator, rates, rows) - strata.predicted
+            found = np.empty((rows, len(self.entries)))
+            for k, (inside, last) in enumerate(self.entries):
+                curve = np.cumsum(residuals[:, inside], axis=1)[:, last]
+                if self.statistic == "mean":
+                    found[:, k] = np.abs(curve[:, -1])
+                else:
+                    found[:, k] = np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0)
+            return found
 
-        width = max(1, len(self.strata) // AT_A_TIME)
-        ranges = in_blocks(work, self.draws, width=width, seed=self.seed)
-        start = 0
-        for _, deviation, simulated in self.promised:
-            mine = ranges[:, start : start + len(simulated)].T
-            simulated[:] = mine / np.where(deviation == 0, 1.0, deviation)[:, None]
-            start += len(simulated)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Segments:
-    """The entries of each subpopulation one after another, and where its cells and itself begin."""
-
-    entries: npt.NDArray[np.intp]
-    cells: npt.NDArray[np.intp]
-    ends: npt.NDArray[np.intp]  # in numbers of cells
-
-    @classmethod
-    def of(cls, batch: StrataPartition, strata: Strata) -> _Segments:
-        rank = np.full(len(batch.codes), -1)
-        rank[batch.kept] = np.arange(len(batch.kept))
-        part = rank[batch.cell[strata.group]]
-        order = np.argsort(part, kind="stable")
-        order = order[np.count_nonzero(part < 0) :]
-        fresh = (np.diff(part[order], prepend=-1) != 0) | (np.diff(strata.cell[order], prepend=-1) != 0)
-        cells = np.flatnonzero(fresh)
-        ends = np.searchsorted(part[order][cells], np.arange(len(batch.kept)), side="right")
-        return cls(order, cells, ends)
-
-    def statistics(self, residuals: Array, statistic: StatisticName) -> Array:
-        """Return the statistic of every subpopulation per row of residuals, not divided by its weight."""
-        steps = np.add.reduceat(residuals[:, self.entries], self.cells, axis=1)
-        found, start = np.empty((len(residuals), len(self.ends))), 0
-        for k, end in enumerate(self.ends.tolist()):
-            curve = np.cumsum(steps[:, start:end], axis=1)
-            if statistic == "mean":
-                found[:, k] = np.abs(curve[:, -1])
-            else:
-                found[:, k] = np.maximum(curve.max(axis=1), 0.0) - np.minimum(curve.min(axis=1), 0.0)
-            start = end
-        return found
+        width = max(1, len(strata) // BLOCK_ENTRIES)
+        ranges = iter(in_blocks(work, self.draws, width=width, seed=self.seed).T)
+        for deviation, simulated in self.promised:
+            for row, divisor in zip(simulated, np.where(deviation == 0, 1.0, deviation), strict=True):
+                row[:] = next(ranges) / divisor
 
 
 def strata_family(
@@ -301,7 +278,7 @@ def strata_family(
 ) -> tuple[TestFamily, int]:
     """Test everyone and all combinations of columns; return also how many cells were simulated."""
     columns = _columns(strata, groups)
-    cells = min(max(MAX_ENTRIES // len(strata.labels), FEWEST_CELLS), MOST_CELLS)
+    cells = min(max(MAX_ENTRIES // len(strata.labels), MIN_CELLS), MAX_CELLS)
     tested = strata.coarse(cells) if draws else strata
     offered, seeds = 1 + offered_combinations(columns, depth), count(seed)
 
@@ -333,7 +310,7 @@ def _columns(strata: Strata, groups: Any) -> list[Column]:
     return code_columns(values, len(strata.labels), "groups")
 
 
-def refuse_beside_a_sketch(given: Mapping[str, Any]) -> None:
+def refuse_with_sketch(given: Mapping[str, Any]) -> None:
     """Say what a sketch holds already, and what needs the rows: `given` are other arguments of `audit`."""
     if any(given[name] is not None for name in ("y_prob", "sample_weight", "pos_label")):
         rule = "holds outcomes, predictions and weights already"
