@@ -13,15 +13,8 @@ from calibrant.fits.crossfit import Responses
 from calibrant.formatting import confidence_text
 from calibrant.inference.intervals import check_confidence, check_resampling
 from calibrant.inference.net_benefits import DecisionRows, critical_value, difference
+from calibrant.inference.paired_rows import PairedRows, complete_rows
 from calibrant.inference.pvalues import bonferroni
-from calibrant.inputs import (
-    InputNames,
-    check_aligned,
-    check_same_length,
-    missing_rows,
-    numeric_vector,
-    row_labels,
-)
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.worst_case import (
     ThresholdLossCurve,
@@ -31,7 +24,7 @@ from calibrant.metrics.decisions.worst_case import (
     worst_task_of,
 )
 from calibrant.parallel import checked_draws, recorded_seed
-from calibrant.records import Missing, check_records, warn_if_swapped
+from calibrant.records import Missing
 from calibrant.results import Array, Result
 
 UNNAMED = ("the first model", "the second model")
@@ -227,22 +220,10 @@ class Dominance(Result):
 
 
 @overload
-def dominance(
-    y_true: Any, prob_a: Any, prob_b: Mapping[str, Any], *, sample_weight: Any = None,
-    names: Sequence[str] | None = None, missing: Missing = "error", confidence: float = 0.95,
-    draws: int = 999, seed: int | None = 0,
-) -> DominanceOver: ...  # fmt: skip
-
-
+def dominance(y_true: Any, prob_a: Any, prob_b: Mapping[str, Any], **options: Any) -> DominanceOver: ...
 @overload
-def dominance(
-    y_true: Any, prob_a: Any, prob_b: Any, *, sample_weight: Any = None,
-    names: Sequence[str] | None = None, missing: Missing = "error", confidence: float = 0.95,
-    draws: int = 999, seed: int | None = 0,
-) -> Dominance: ...  # fmt: skip
-
-
-@shares_parameters("")
+def dominance(y_true: Any, prob_a: Any, prob_b: Any, **options: Any) -> Dominance: ...
+@shares_parameters("")  # type: ignore[misc]
 def dominance(
     y_true: Any,
     prob_a: Any,
@@ -295,65 +276,46 @@ def dominance(
     DominanceOver(loss = 0.5, worst = 'better', of 2)
     """
     check_confidence(confidence)
+    used = recorded_seed(seed)
+
+    def over(column: Any, both: tuple[str, str], share: float) -> Dominance:
+        models = {"prob_a": prob_a, "prob_b": column}
+        rows = complete_rows(y_true, models, sample_weight, missing, None, subject="{}")
+        return _over_one(rows, both, share, draws, used)
+
     baselines = named_baselines(prob_b)
     if baselines is None:
-        both = names_of_two(prob_a, prob_b, names)
-        return _over_one(y_true, prob_a, prob_b, both, sample_weight, missing, confidence, draws, seed)
-    alone = bonferroni(float(confidence), len(baselines))
-    used = seed if draws == 0 else recorded_seed(seed)
+        return over(prob_b, names_of_two(prob_a, prob_b, names), float(confidence))
     model, each = names_of_two(prob_a, None, names)[0], {}
     for name, column in baselines.items():
-        both = (model, name)
         try:
-            each[name] = _over_one(y_true, prob_a, column, both, sample_weight, missing, alone, draws, used)
+            each[name] = over(column, (model, name), bonferroni(float(confidence), len(baselines)))
         except InvalidInputError as error:
             raise type(error)(f"baseline {name!r}: {error}") from None
     return DominanceOver(each, float(confidence))
 
 
 def _over_one(
-    y_true: Any, prob_a: Any, prob_b: Any, names: tuple[str, str], sample_weight: Any, missing: Missing,
-    confidence: float, draws: int, seed: int | None,
-) -> Dominance:  # fmt: skip
-    outcomes, a, b, weights, dropped = _paired(y_true, prob_a, prob_b, sample_weight, missing)
-    groups = Responses(a, b, weights, weights * outcomes, np.ones(len(a), dtype=np.int64))
+    rows: PairedRows, names: tuple[str, str], confidence: float, draws: int, seed: int
+) -> Dominance:
+    a, b = (column + 0.0 for column in rows.models.values())
+    n, mass = len(a), np.ones(len(a)) if rows.weights is None else rows.weights / rows.weights.max()
+    order = np.lexsort((rows.outcomes, b, a, mass))  # rows that tie are the same row: their order is free
+    outcomes, a, b, weights = rows.outcomes[order], a[order], b[order], mass[order] / mass[order].sum()
+    groups = Responses(a, b, weights, weights * outcomes, np.ones(n, dtype=np.int64))
     curve = curve_of(groups)
     task = worst_task_of(curve)
-    n, confidence = len(a), float(confidence)
-    if isinstance(draws, (int, np.integer)) and not isinstance(draws, bool) and draws == 0:
-        return Dominance(task.loss, task, None, None, curve, None, confidence, n, 0, None, dropped, names)
-    check_resampling(n)
-    fewest = min(np.count_nonzero(outcomes > 0), np.count_nonzero(outcomes < 1))
-    if fewest < MIN_EITHER_OUTCOME and weights.max() > weights.min() * (1 + 1e-9):
-        rule = f"needs {MIN_EITHER_OUTCOME} records of either outcome for an interval with weights"
-        raise TooFewRecordsError("dominance", rule, f"got {fewest}", Hint("{} leaves it out", draws=0))
-    count, used = checked_draws(draws), recorded_seed(seed)
-    lower, upper, band = _uncertainty(groups, outcomes, curve, confidence, count, used)
-    return Dominance(task.loss, task, lower, upper, curve, band, confidence, n, count, used, dropped, names)
-
-
-def _paired(
-    y_true: Any, prob_a: Any, prob_b: Any, sample_weight: Any, missing: Missing
-) -> tuple[Array, Array, Array, Array, int]:
-    """Return outcomes, both predictions and normalised weights of the rows complete for both models."""
-    a, b = (
-        numeric_vector(prob_a, "prob_a").astype(np.float64),
-        numeric_vector(prob_b, "prob_b").astype(np.float64),
-    )
-    check_same_length(a, b, ("prob_a", "prob_b"))
-    check_aligned(prob_b, row_labels(prob_a), ("prob_b", "prob_a"))
-    check_aligned(y_true, row_labels(prob_a), ("y_true", "prob_a"))
-    absent = missing_rows(a, b)
-    if absent is not None and missing == "drop":  # a gap in one model is a gap in both
-        prob_a, prob_b = np.where(absent, np.nan, a), np.where(absent, np.nan, b)
-    first = check_records(y_true, prob_a, sample_weight, missing, InputNames(prediction="prob_a"))
-    second = check_records(y_true, prob_b, sample_weight, missing, InputNames(prediction="prob_b"))
-    for checked, name in ((first, "prob_a"), (second, "prob_b")):
-        warn_if_swapped(checked, InputNames(prediction=name))
-    y, a, b = first.outcome.astype(np.float64), first.prediction + 0.0, second.prediction + 0.0
-    mass = np.ones(len(a)) if first.weight is None else first.weight / first.largest
-    order = np.lexsort((y, b, a, mass))  # rows that tie are the same row: their order decides nothing
-    return y[order], a[order], b[order], mass[order] / mass[order].sum(), first.dropped
+    lower, upper, band, count = None, None, None, 0
+    if isinstance(draws, bool) or draws != 0:
+        check_resampling(n)
+        fewest = min(np.count_nonzero(outcomes > 0), np.count_nonzero(outcomes < 1))
+        if fewest < MIN_EITHER_OUTCOME and weights.max() > weights.min() * (1 + 1e-9):
+            rule = f"needs {MIN_EITHER_OUTCOME} records of either outcome for an interval with weights"
+            raise TooFewRecordsError("dominance", rule, f"got {fewest}", Hint("{} leaves it out", draws=0))
+        count = checked_draws(draws)
+        lower, upper, band = _uncertainty(groups, outcomes, curve, confidence, count, seed)
+    used, found = seed if count else None, (task.loss, task, lower, upper, curve, band)
+    return Dominance(*found, confidence, n, count, used, rows.dropped, names)
 
 
 def _uncertainty(

@@ -155,19 +155,23 @@ def complete_rows(
     missing: Missing,
     pos_label: Any,
     clusters: Any = None,
+    subject: str = "model {!r}",
 ) -> PairedRows:
-    """Return the rows that are complete for every model and weigh something; count those that are not."""
+    """Return the rows that are complete for every model and weigh something; count those that are not.
+
+    `subject` is what errors call a model.
+    """
     censoring = y_true if isinstance(y_true, Censored) else None
     if censoring is not None:
         y_true, sample_weight = y_true.outcome_and_weight(sample_weight)
     for name, p in named.items():
-        names = InputNames(prediction=f"model {name!r}")
+        names = InputNames(prediction=subject.format(name))
         checked = check_records(y_true, p, sample_weight, missing, names, pos_label=pos_label)
         if name == next(iter(named)):  # once, not for every model
             warn_if_swapped(checked, names, y_true, p)
     first, *others = named
     for name in others:
-        check_aligned(named[name], row_labels(named[first]), (f"model {name!r}", f"model {first!r}"))
+        check_aligned(named[name], row_labels(named[first]), (subject.format(name), subject.format(first)))
     y = outcomes_of(y_true, "y_true", pos_label).astype(np.float64)
     w = None if sample_weight is None else numeric_vector(sample_weight, "sample_weight").astype(np.float64)
     models = {
