@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
+from calibrant.errors import CalibrantError, LevelSetWarning, NoCertificateError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import Resampler, Resamples, coarse
@@ -134,6 +134,8 @@ def measure_rows(
             return ResultRow(about, None, "needs predictions that repeat; here hardly any does")
         try:
             return ResultRow(about, measure(forecasts, about.name))
+        except NoCertificateError:
+            return ResultRow(about, None, "cannot be computed from a sketch; evaluate the rows for it")
         except CalibrantError as error:
             return ResultRow(about, None, str(error))
 
