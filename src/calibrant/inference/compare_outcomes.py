@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,29 +21,25 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize, pvalue_phrase, pvalue_text
 from calibrant.inference.compare_result import Difference
 from calibrant.inference.intervals import check_confidence
+from calibrant.inference.paired_rows import labeled_clusters
 from calibrant.inference.pvalues import holm, is_rejected
-from calibrant.inputs import InputNames, outcomes_of, positive_column
+from calibrant.inputs import InputNames, missing_rows, outcomes_of, positive_column
 from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MIN_CLUSTERS = 10
-SCORES = {
-    "accuracy": "share of answers that are right",
-    "calibration": "ATB, the squared calibration error averaged over all cuts in two bins, without its noise",
-    "brier": "mean squared difference between confidence and correctness",
-    "aurc": "mean error rate when only the most confident answers are given, over all coverages",
-}
-WORDS = {
-    "accuracy": "accuracy",
-    "calibration": "calibration",
-    "brier": "Brier score",
-    "aurc": "risk-coverage",
-}
-VERBS = {
-    "accuracy": "is right more often than",
-    "calibration": "is better calibrated than",
-    "brier": "has a better Brier score than",
-    "aurc": "makes fewer errors at the same coverage than",
+MAX_PAIRS_NAMED = 4  # in the sentences; the table has them all
+ATB = "ATB, the squared calibration error averaged over all cuts in two bins, without its noise"
+AURC = "mean error rate when only the most confident answers are given, over all coverages"
+SCORES = {  # words, what the better of two models does, and the meaning
+    "accuracy": ("accuracy", "is right more often than", "share of answers that are right"),
+    "calibration": ("calibration", "is better calibrated than", ATB),
+    "brier": (
+        "Brier score",
+        "has a better Brier score than",
+        "mean squared difference between confidence and correctness",
+    ),
+    "aurc": ("risk-coverage", "makes fewer errors at the same coverage than", AURC),
 }
 
 
@@ -65,7 +61,7 @@ class OutcomeComparison(Result):
     dropped: int = 0
 
     DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "meanings")
-    meanings: ClassVar[Mapping[str, str]] = SCORES
+    meanings: ClassVar[Mapping[str, str]] = {name: texts[2] for name, texts in SCORES.items()}
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -88,18 +84,18 @@ class OutcomeComparison(Result):
         return f"OutcomeComparison({', '.join(self.models)}; n = {self.n:,}, clusters = {self.clusters:,})"
 
     def __str__(self) -> str:
-        said = [self._sentence(name, pair) for name, pair in self.real[:4]]
-        if len(self.real) > 4:
-            said.append(
-                f"{pluralize(len(self.real) - 4, 'more difference is', 'more differences are')} real."
-            )
-        still = [name for name in WORDS if not any(name == one for one, _ in self.real)]
-        if still:
-            words = " or ".join(filter(None, (", ".join(WORDS[one] for one in still[:-1]), WORDS[still[-1]])))
-            said.append(f"No difference in {words} is more than chance.")
+        sentences = [self._sentence(name, pair) for name, pair in self.real[:MAX_PAIRS_NAMED]]
+        more = len(self.real) - MAX_PAIRS_NAMED
+        if more > 0:
+            sentences.append(f"{pluralize(more, 'more difference is', 'more differences are')} real.")
+        found = {name for name, _ in self.real}
+        *others, last = [words for name, (words, _, _) in SCORES.items() if name not in found] or [""]
+        if last:
+            words = " or ".join(filter(None, (", ".join(others), last)))
+            sentences.append(f"No difference in {words} is more than chance.")
         rows = f"{pluralize(self.n, 'question')}{dropped_note(self.dropped)}"
         grouped = "" if self.clusters == self.n else f" in {pluralize(self.clusters, 'cluster')}"
-        return " ".join([*said, f"{rows}{grouped}; intervals and p-values are approximate."])
+        return " ".join([*sentences, f"{rows}{grouped}; intervals and p-values are approximate."])
 
     def _sentence(self, name: str, pair: Difference) -> str:
         best, other = self.better(name, pair)
@@ -107,7 +103,7 @@ class OutcomeComparison(Result):
         low, high = sorted((abs(pair.lower), abs(pair.upper)))
         sure = pvalue_phrase(pair.adjusted)
         between = f"difference {_shown(name, low)} to {_shown(name, high)}"
-        return f"{best} {VERBS[name]} {other} ({shown[0]} against {shown[1]}; {between}, {sure})."
+        return f"{best} {SCORES[name][1]} {other} ({shown[0]} against {shown[1]}; {between}, {sure})."
 
     def table(self) -> Table:
         """Return one line per score and pair."""
@@ -118,7 +114,7 @@ class OutcomeComparison(Result):
                 numbers = [self.scores[name][pair.first], self.scores[name][pair.second]]
                 numbers += [pair.difference, pair.lower, pair.upper]
                 cells = [number_cell(x, _shown(name, x)) for x in numbers]
-                texts = map(text_cell, (WORDS[name], pair.first, pair.second))
+                texts = map(text_cell, (SCORES[name][0], pair.first, pair.second))
                 lines.append((*texts, *cells, number_cell(pair.adjusted, pvalue_text(pair.adjusted))))
         return Table(columns, tuple(lines))
 
@@ -184,21 +180,18 @@ def _paired(
         hint = "keep the questions that all models answered, in one order"
         raise InvalidInputError("models", "must be about the same rows", got, hint)
     n = sizes.pop()
-    labels = np.arange(n) if clusters is None else np.asarray(clusters)
-    if labels.shape != (n,):
-        raise InvalidInputError("clusters", f"must be {n:,} labels", f"got shape {labels.shape}")
-    kept = np.all([np.isfinite(column) for pair in columns.values() for column in pair], axis=0)
-    codes = np.unique(labels[kept], return_inverse=True)[1].reshape(-1)
-    number = int(codes.max(initial=-1)) + 1
-    if number < MIN_CLUSTERS:
+    absent = missing_rows(*(column for pair in columns.values() for column in pair))
+    given, absent = labeled_clusters(np.arange(n) if clusters is None else clusters, absent, n, missing)
+    kept = np.ones(n, dtype=bool) if absent is None else ~absent
+    found = given.take(kept)
+    if found.number < MIN_CLUSTERS:
         unit = "complete rows" if clusters is None else "clusters"
-        raise TooFewRecordsError("compare", f"needs {MIN_CLUSTERS} {unit} or more", f"got {number}")
+        raise TooFewRecordsError("compare", f"needs {MIN_CLUSTERS} {unit} or more", f"got {found.number}")
     complete = {name: (y[kept], p[kept]) for name, (y, p) in columns.items()}
-    return complete, codes, int(n - np.count_nonzero(kept))
+    return complete, found.codes, int(n - np.count_nonzero(kept))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Score:
+class _Score(NamedTuple):
     """A score, and how much the records of each cluster move it (the jackknife's influence values)."""
 
     value: float

@@ -177,7 +177,9 @@ def complete_rows(
     models = {
         name: positive_column(p, name, y_true, pos_label).astype(np.float64) for name, p in named.items()
     }
-    labels, absent = _labels(clusters, missing_rows(y, w, *models.values()), len(y), missing)
+    labels, absent = None, missing_rows(y, w, *models.values())
+    if clusters is not None:
+        labels, absent = labeled_clusters(clusters, absent, len(y), missing)
     sample = None
     if censoring is not None and censoring.censored:
         sample = CensoredSample(censoring, np.arange(len(y)), labels)
@@ -192,12 +194,10 @@ def complete_rows(
     return paired
 
 
-def _labels(
+def labeled_clusters(
     clusters: Any, absent: npt.NDArray[np.bool_] | None, rows: int, missing: Missing
-) -> tuple[Clusters | None, npt.NDArray[np.bool_] | None]:
+) -> tuple[Clusters, npt.NDArray[np.bool_] | None]:
     """Return the clusters of the rows, and the rows to leave out: those without a label among them."""
-    if clusters is None:
-        return None, absent
     labels, gaps = cluster_labels(clusters, rows)
     if missing == "error":
         reject_rows("clusters", "must not be missing", labels, gaps, DROP_MISSING)
