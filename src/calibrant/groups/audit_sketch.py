@@ -223,7 +223,7 @@ class StrataNull:
     statistic: StatisticName
     draws: int
     seed: int
-    entries: list[tuple[Index, Index]] = field(default_factory=list)  # of a group, and the last of each cell
+    entries: list[tuple[Whole, Whole]] = field(default_factory=list)  # of a group, and the last of each cell
     promised: list[tuple[Array, Array]] = field(default_factory=list)
 
     def z(self, batch: Batch, deviation: Array) -> Array:

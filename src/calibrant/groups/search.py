@@ -7,7 +7,7 @@ looked at to find a rule, so its p-values account only for the few rules brought
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,9 +99,9 @@ class Search(Result):
         return "\n".join([head, *collected, f"  not tested there: {self.not_tested}"])
 
 
-SEARCHED_ROWS = 200_000  # at most; all other rows confirm
+MAX_SEARCHED_ROWS = 200_000  # all other rows confirm
 CUTS = 8  # places at which an ordered covariate is cut, between groups of equal size
-CATEGORIES = 50  # most frequent categories of a nominal covariate that are tried
+MAX_CATEGORIES = 50  # of a nominal covariate that are tried, the most frequent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,14 +110,14 @@ class BeamNode:
 
     intervals: Mapping[int, tuple[int, int]]
     members: Index
-    z: float
-    mark: float
+    z: float = 0.0
+    mark: float = 0.0
 
     def rule(self, columns: Sequence[Column]) -> Rule:
         return conjunction(between(columns[j], *self.intervals[j]) for j in sorted(self.intervals))
 
-    def members_among(self, columns: Sequence[Column], n: int) -> Index:
-        inside = np.ones(n, dtype=bool)
+    def members_among(self, columns: Sequence[Column]) -> Index:
+        inside = np.ones(len(columns[0].codes), dtype=bool)
         for j, (low, high) in self.intervals.items():
             inside &= (columns[j].codes >= low) & (columns[j].codes < high)
         return np.flatnonzero(inside).astype(np.int32)
@@ -188,93 +188,22 @@ def search_groups(
     seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
     chosen = np.zeros(len(records), dtype=bool)
-    half = min(len(records) // 2, SEARCHED_ROWS)
+    half = min(len(records) // 2, MAX_SEARCHED_ROWS)
     chosen[np.random.default_rng(half_seed).permutation(len(records))[:half]] = True
     first, second = (np.flatnonzero(side).astype(np.int32) for side in (chosen, ~chosen))
-    walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size, kind)
-    others = records.take(second)
-    named = {node.rule(columns): node for node in walk.run(depth, beam, rules)}
-    theirs = [column.take(others.rows) for column in columns]
-    batch = Lists.of(list(named), [node.members_among(theirs, len(others)) for node in named.values()])
-    family = _confirm(batch, others, kind, min_size, draws, np.random.default_rng(null_seed))
-    ranked = (group for group in family.ranked() if group.rule in named)
-    return Search(
-        findings=tuple(ConfirmedRule(group.rule, group, named[group.rule].z) for group in ranked),
-        not_tested=family.not_tested(),
-        examined=walk.examined,
-        searched=len(first),
-        confirming=len(second),
-        dropped=records.dropped,
-        draws=family.drawn,
-        seed=seed,
-        variant=kind.name,
-        statistic=kind.statistic,
+    found, examined = _beam_search(
+        kind.terms_of(records.take(first))[0],
+        [column.take(records.rows[first]) for column in columns],
+        depth,
+        beam,
+        min_size,
     )
-
-
-@dataclass(slots=True, eq=False)
-class _BeamSearch:
-    records: Records
-    columns: Sequence[Column]
-    min_size: int
-    kind: Variant
-    examined: int = 0
-    seen: set[tuple[int, float]] = field(default_factory=set)
-
-    def run(self, depth: int, beam: int, rules: int) -> list[BeamNode]:
-        """Return the best rules of all depths."""
-        terms, _ = self.kind.terms_of(self.records)
-        collected: list[BeamNode] = []
-        level = [BeamNode({}, np.arange(len(self.records), dtype=np.int32), 0.0, 0.0)]
-        for _ in range(depth):
-            children = [child for node in level for child in self._children(node, terms, beam)]
-            children.sort(key=lambda node: -node.z)
-            fresh = []
-            for child in children:
-                mark = (len(child.members), child.mark)
-                if mark not in self.seen:  # else an earlier rule has the same members
-                    self.seen.add(mark)
-                    fresh.append(child)
-            level = fresh[:beam]
-            collected += level
-        return sorted(collected, key=lambda node: -node.z)[:rules]
-
-    def _children(self, node: BeamNode, terms: Terms, beam: int) -> Iterator[BeamNode]:
-        """Yield the best refinements of a rule by one more condition."""
-        for j, column in enumerate(self.columns):
-            intervals, lists = self._conditions(node, j, column)
-            if not lists:
-                continue
-            curves = Lists.of([Rule()] * len(lists), lists).measure(terms)
-            self.examined += len(lists)
-            for k in np.argsort(-curves.z, kind="stable")[:beam].tolist():
-                interval, mark = {j: intervals[k]}, float(curves.mark[k])
-                yield BeamNode({**node.intervals, **interval}, lists[k], float(curves.z[k]), mark)
-
-    def _conditions(
-        self, node: BeamNode, j: int, column: Column
-    ) -> tuple[list[tuple[int, int]], list[Index]]:
-        """Return conditions on one column as intervals of codes, with the members that meet each."""
-        codes = column.codes[node.members]
-        low, high = node.intervals.get(j, (0, len(column.labels)))
-        if column.nominal:
-            counts = np.bincount(codes, minlength=len(column.labels))
-            frequent = np.argsort(-counts, kind="stable")[:CATEGORIES].tolist()
-            intervals = [(c, c + 1) for c in frequent if counts[c] >= self.min_size]
-        else:
-            middle = np.sort(codes)[np.linspace(0, len(codes) - 1, CUTS + 2).astype(np.int64)[1:-1]]
-            cuts = [c for c in np.unique(middle).tolist() if low < c < high]
-            intervals = [(low, c) for c in cuts] + [(c, high) for c in cuts]
-        lists = [node.members[(codes >= a) & (codes < b)] for a, b in intervals]
-        kept = [k for k, one in enumerate(lists) if self.min_size <= len(one) < len(node.members)]
-        return [intervals[k] for k in kept], [lists[k] for k in kept]
-
-
-def _confirm(
-    batch: Lists, others: Records, kind: Variant, min_size: int, draws: int, rng: np.random.Generator
-) -> TestFamily:
-    """Test everyone and the rules on rows that the search did not see."""
+    named = {node.rule(columns): node for node in found[:rules]}
+    others = records.take(second)
+    theirs = [column.take(others.rows) for column in columns]
+    batch = Lists.of(list(named), [node.members_among(theirs) for node in named.values()])
     terms, own = kind.terms_of(others)
+    rng = np.random.default_rng(null_seed)
 
     def run(count: int) -> TestFamily:
         null = FamilyNull.simulate(others, kind, count, rng)
@@ -285,4 +214,66 @@ def _confirm(
 
     family = run(draws)
     family.draw_until_decided(run, draws)
-    return family
+    ranked = (group for group in family.ranked() if group.rule in named)
+    return Search(
+        findings=tuple(ConfirmedRule(group.rule, group, named[group.rule].z) for group in ranked),
+        not_tested=family.not_tested(),
+        examined=examined,
+        searched=len(first),
+        confirming=len(second),
+        dropped=records.dropped,
+        draws=family.drawn,
+        seed=seed,
+        variant=kind.name,
+        statistic=kind.statistic,
+    )
+
+
+def _beam_search(
+    terms: Terms, columns: Sequence[Column], depth: int, beam: int, min_size: int
+) -> tuple[list[BeamNode], int]:
+    """Return the best rules of all depths, largest z first, and how many were measured."""
+    examined, best = 0, []
+    seen: set[tuple[int, float]] = set()
+    level = [BeamNode({}, np.arange(len(terms.rows), dtype=np.int32))]
+    for _ in range(depth):
+        children = []
+        for node in level:
+            for j, column in enumerate(columns):
+                refined = dict(_conditions(node, j, column, min_size))
+                if not refined:
+                    continue
+                lists = list(refined.values())
+                curves = Lists.of([Rule()] * len(lists), lists).measure(terms)
+                examined += len(lists)
+                made = zip(refined, lists, curves.z.tolist(), curves.mark.tolist(), strict=True)
+                nodes = [BeamNode({**node.intervals, j: interval}, *rest) for interval, *rest in made]
+                children += sorted(nodes, key=lambda node: -node.z)[:beam]
+        level = []
+        for child in sorted(children, key=lambda node: -node.z):
+            mark = (len(child.members), child.mark)
+            if mark not in seen:  # else an earlier rule has the same members
+                seen.add(mark)
+                level.append(child)
+        level = level[:beam]
+        best += level
+    return sorted(best, key=lambda node: -node.z), examined
+
+
+def _conditions(
+    node: BeamNode, j: int, column: Column, min_size: int
+) -> Iterator[tuple[tuple[int, int], Index]]:
+    """Yield conditions on one column as intervals of codes, with the members that meet each."""
+    codes = column.codes[node.members]
+    low, high = node.intervals.get(j, (0, len(column.labels)))
+    if column.nominal:
+        counts = np.bincount(codes, minlength=len(column.labels))
+        intervals = [(c, c + 1) for c in np.argsort(-counts, kind="stable")[:MAX_CATEGORIES].tolist()]
+    else:
+        middle = np.sort(codes)[np.linspace(0, len(codes) - 1, CUTS + 2).astype(np.int64)[1:-1]]
+        cuts = [c for c in np.unique(middle).tolist() if low < c < high]
+        intervals = [(low, c) for c in cuts] + [(c, high) for c in cuts]
+    for start, end in intervals:
+        members = node.members[(codes >= start) & (codes < end)]
+        if min_size <= len(members) < len(node.members):
+            yield (start, end), members
