@@ -143,7 +143,7 @@ def test_bad_input_is_refused():
         ),
         (
             {"outcomes": outcomes, "predictions": predictions, "clusters": [1, 2]},
-            "clusters must be 20 labels",
+            "clusters .* must have one value per row",
         ),
         ({**both, "names": ["x", "y"]}, "names does not apply"),
     ):
@@ -159,6 +159,11 @@ def test_bad_input_is_refused():
     with pytest.raises(InvalidInputError, match="predictions of 'b'"):
         cb.compare(outcomes=outcomes, predictions=holes)
     assert cb.compare(outcomes=outcomes, predictions=holes, missing="drop").dropped == 1
+    labels = [None, *range(19)]
+    with pytest.raises(InvalidInputError, match="clusters must not be missing"):
+        cb.compare(outcomes=outcomes, predictions=predictions, clusters=labels)
+    found = cb.compare(outcomes=outcomes, predictions=predictions, clusters=labels, missing="drop")
+    assert (found.dropped, found.clusters, found.n) == (1, 19, 19)
 
 
 @pytest.mark.slow
