@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, LevelSetWarning, NoCertificateError, reject_name
+from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import Resampler, Resamples, coarse
@@ -19,6 +19,7 @@ from calibrant.inference.inversion import LOGISTIC, score_interval
 from calibrant.inference.null import Drawing, NullOutcomes, null_values
 from calibrant.inference.testing import DEFAULT_TEST, TestResult, by_signs, find_test, law_serves, run_test
 from calibrant.metrics.binned import mostly_distinct
+from calibrant.metrics.certificates import NoCertificateError
 from calibrant.metrics.lookup import measure, measures
 from calibrant.metrics.null_laws import null_deviation
 from calibrant.metrics.registry import Measure
