@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -374,27 +373,23 @@ def rows_at_most(path: FileNames) -> int:
             return 0  # reported when the file is read
 
 
-COMPARED_BYTES = 2**16  # bytes that tell most files of one size apart
-
-
 def refuse_same_contents(files: Sequence[Path], column: str) -> None:
     """Refuse files of which two hold the same rows, byte for byte; files without a row may be alike.
 
-    Only files of one size and with one beginning are read to the end. `column` is one that they have.
+    Only files of one size are read. `column` is one that they have.
     """
-
-    def beginning(file: Path) -> bytes:
-        with file.open("rb") as opened:
-            return opened.read(COMPARED_BYTES)
 
     def digest(file: Path) -> bytes:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").digest()
 
     alike = [list(files)]
-    for key in (lambda file: file.stat().st_size, beginning, digest):
-        alike = [part for group in alike for part in _by(key, group)]
-    repeated = [group for group in alike if _has_rows(group[0], column)]
+    for key in (lambda file: file.stat().st_size, digest):
+        parts: dict[Hashable, list[Path]] = defaultdict(list)
+        for file in (file for group in alike if len(group) > 1 for file in group):
+            parts[key(file)].append(file)
+        alike = list(parts.values())
+    repeated = [group for group in alike if len(group) > 1 and _has_rows(group[0], column)]
     if repeated:
         first, second, *_ = repeated[0]
         others = sum(len(group) - 1 for group in repeated) - 1
@@ -402,14 +397,6 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
         got = f"got the same contents in {str(first)!r} and {str(second)!r}{more}"
         hint = "leave one out; --same counts both all the same"
         raise InvalidInputError("files", "must hold different rows", got, hint)
-
-
-def _by(key: Callable[[Path], Hashable], files: Sequence[Path]) -> list[list[Path]]:
-    """Return the files that share a key, without those that are alone."""
-    groups: dict[Hashable, list[Path]] = defaultdict(list)
-    for file in files:
-        groups[key(file)].append(file)
-    return [group for group in groups.values() if len(group) > 1]
 
 
 def _has_rows(file: Path, column: str) -> bool:
@@ -433,22 +420,8 @@ CONDITIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """The first bad cell of a column: its text, its row in its file, and how many there are in that file."""
-
-    file: Path
-    row: int
-    text: str
-    count: int
-
-    def place(self, count: int) -> Place:
-        """Return the first of `count` bad rows in all files."""
-        return Place(self.row, count, str(self.file))
-
-
-def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Iterator[BadRow]:
-    """Look through the files in order for cells of a column that are bad in this way: the first of each."""
+def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Iterator[tuple[str, Place]]:
+    """Yield the text and place of the first cell of a column that is bad in this way, file by file."""
 
     def first(connection: DuckDBPyConnection, parts: list[Source]) -> tuple[int | None, str, int]:
         column, scan = parts[0].columns[name], parts[0].scan
@@ -462,7 +435,7 @@ def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Itera
     for file in resolve_paths(path):
         place, text, count = with_files(file, [name], first)
         if place is not None:
-            yield BadRow(file, place, text, count)
+            yield text, Place(place, count, str(file))
 
 
 DATABASE_ENDINGS = (".duckdb", ".ddb")
@@ -490,9 +463,15 @@ def copied_table(name: str, folder: Path, table: str | None, query: str | None) 
             connection.execute("USE calibrant_rows")
             lock(connection, [target], settings)
             try:
-                rows = _table(connection, file, table) if query is None else _checked(connection, query)
-                # a comment at the end of a query ends with its line
-                connection.execute(f"COPY ({rows}\n) TO {literal(str(target))} (FORMAT parquet)")
+                rows = _table(connection, file, table) if query is None else query
+                if [one.type for one in connection.extract_statements(rows)] != [duckdb.StatementType.SELECT]:
+                    raise InvalidInputError("--query", "must be one SELECT", f"got {query!r}")
+                connection.execute(
+                    f"CREATE TEMP VIEW calibrant_chosen_rows AS {rows}"
+                )  # may end in ; and comments
+                connection.execute(
+                    f"COPY temp.calibrant_chosen_rows TO {literal(str(target))} (FORMAT parquet)"
+                )
             except duckdb.Error as error:
                 if query is None:
                     raise
@@ -522,19 +501,3 @@ def _table(connection: DuckDBPyConnection, file: Path, table: str | None) -> str
     if table not in known:
         raise reject_name(f"table of {file}", table, list(known))
     return f"SELECT * FROM {'.'.join(map(identifier, known[table]))}"
-
-
-def _checked(connection: DuckDBPyConnection, query: str) -> str:
-    """Return the query, if it is one SELECT, without the semicolons and comments at its end."""
-    import duckdb
-
-    statements = connection.extract_statements(query)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise InvalidInputError("--query", "must be one SELECT", f"got {query!r}")
-    text = query.encode()
-    end = len(text)
-    for start, kind in reversed(duckdb.tokenize(query)):
-        if kind != duckdb.token_type.comment and text[start : start + 1] != b";":
-            break
-        end = start
-    return text[:end].decode()

@@ -20,12 +20,12 @@ from calibrant.errors import (
     Hint,
     InvalidInputError,
     MissingDependencyError,
+    Place,
     reject_name,
 )
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, from_xarray, repeated_names
 from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array
-from calibrant.io.read import BadRow
 from calibrant.io.session import identifier
 from calibrant.io.sources import SourceColumn
 from calibrant.records import Missing
@@ -363,7 +363,7 @@ def refuse(
     invalid: Missing,
     frame: Any,
     inside: Columns | None = None,
-    first: Callable[[str, str], BadRow | None] | None = None,
+    first: Callable[[str, str], tuple[str, Place] | None] | None = None,
 ) -> None:
     """Raise for the first kind of bad row that the user did not ask to drop.
 
@@ -376,16 +376,16 @@ def refuse(
         role, word = reason.split()[0], next(word for word in RULES if word in reason)
         name, rows = getattr(columns, role), pluralize(count, "row")
         hint: str
-        bad = first(str(name), word) if first else None
+        text, place = (first(str(name), word) if first else None) or ("", None)
         if word == "missing":
-            found, hint = "got no value" if bad else f"got {rows} without a value", DROP_MISSING
+            found, hint = "got no value" if place else f"got {rows} without a value", DROP_MISSING
         else:
             low, high = _range(frame, getattr(inside or columns, role))
-            found = f"got {bad.text}" if bad else f"got values from {low:g} to {high:g} ({rows})"
+            found = f"got {text}" if place else f"got values from {low:g} to {high:g} ({rows})"
             hint = range_hint(low, high)
         if word == "negative":
             hint = Hint("pass {} to leave such rows out", invalid="drop")
-        place = bad.place(count) if bad else None
+        place = place and place._replace(rows=count)
         raise InvalidInputError(f"column {name!r}", RULES[word], found, hint, place)
 
 

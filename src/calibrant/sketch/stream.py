@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError
+from calibrant.errors import InvalidInputError, Place
 from calibrant.files import scratch_folder
 from calibrant.io.read import (
     UNREAD,
-    BadRow,
     FileNames,
     bad_rows,
     in_pieces_or_whole,
@@ -199,7 +198,7 @@ def aggregate_file(
             if invalid == "error" and any("missing" in reason for reason in bad):
                 _refuse_text(path, parts, columns, used)
 
-            def first(name: str, kind: str) -> BadRow | None:
+            def first(name: str, kind: str) -> tuple[str, Place] | None:
                 return next(bad_rows(path, name, kind, used), None)
 
             refuse(bad, columns, missing, invalid, table, inside, first)
@@ -250,4 +249,5 @@ def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, not
         if any(part.columns[name].text is not None for part in parts):
             bad = list(bad_rows(path, name, UNREAD, notation))
             if bad:
-                raise not_a_number(name, bad[0].text, bad[0].place(sum(one.count for one in bad)))
+                text, place = bad[0]
+                raise not_a_number(name, text, place._replace(rows=sum(one.rows for _, one in bad)))
