@@ -15,7 +15,9 @@ from calibrant.formatting import percent
 from calibrant.groups.audit_result import Group
 from calibrant.groups.gap_interval import wilson_interval
 from calibrant.groups.rules import Rule, label_in_words
+from calibrant.groups.statistics import ROWS
 from calibrant.inputs import closed_share
+from calibrant.metrics.calling import shares_parameters
 from calibrant.records import Missing, check_records
 from calibrant.results import Result, Table, frame_of, number_cell, text_cell
 
@@ -92,6 +94,7 @@ class ErrorRates(Result):
         return frame_of(columns, backend)
 
 
+@shares_parameters(ROWS)
 def error_rates(
     y_true: Any,
     y_prob: Any,
@@ -106,18 +109,12 @@ def error_rates(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        Outcomes of 0 or 1, predictions and weights.
     groups
         One label per row, or one named column.
     threshold
         Records with this prediction or a higher one are selected.
-    missing, pos_label
-        As in `evaluate`.
-
-    Returns
-    -------
-    ErrorRates
+    pos_label
+        The label that counts as 1.
 
     Examples
     --------

@@ -31,11 +31,12 @@ from calibrant.formatting import (
 from calibrant.groups.audit_result import GroupCurve
 from calibrant.groups.family import TestFamily, null_sums
 from calibrant.groups.rules import Rule, among, between, conjunction
-from calibrant.groups.statistics import Variant
+from calibrant.groups.statistics import ROWS, Variant
 from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.inference.pvalues import LEVEL
 from calibrant.inputs import open_share
 from calibrant.kernels.groups import Index
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Records, check_records
 from calibrant.results import Array, Result
@@ -247,6 +248,7 @@ GROWTH = TreeParams(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, r
 MAX_RULE_COLUMNS = 4  # columns that the rules may speak of
 
 
+@shares_parameters(ROWS)
 def distinguish(
     y_true: Any,
     y_prob: Any,
@@ -273,8 +275,6 @@ def distinguish(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, missing
-        Outcomes (0 or 1), predictions and weights; rows with a gap are an "error", or "drop" and count them.
     covariates, nominal
         Columns of any frame, a dictionary of arrays, or a two-dimensional array; numbers named in `nominal`
         are categories.
@@ -282,12 +282,6 @@ def distinguish(
         Anything with fit(X, target) and predict(X), such as a scikit-learn regressor; X has one column per
         covariate and the prediction as its last, categories as codes and NaN where something is missing.
         Boosted trees of LightGBM when absent.
-    draws, confidence, seed
-        Simulated data sets for each p-value, level of the interval, and the seed that repeats everything.
-
-    Returns
-    -------
-    Distinguisher
 
     Examples
     --------

@@ -18,10 +18,11 @@ from calibrant.formatting import dropped_note, pluralize
 from calibrant.groups.audit_result import Group, NotTested
 from calibrant.groups.family import FamilyNull, TestFamily
 from calibrant.groups.rules import Rule, between, conjunction
-from calibrant.groups.statistics import StatisticName, Terms, Variant, VariantName
+from calibrant.groups.statistics import ROWS, StatisticName, Terms, Variant, VariantName
 from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.inputs import whole_numbers
 from calibrant.kernels.groups import Index
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import recorded_seed
 from calibrant.records import Missing, Records, check_records
 from calibrant.results import Result, html_paragraphs, json_object
@@ -123,6 +124,7 @@ class BeamNode:
         return np.flatnonzero(inside).astype(np.int32)
 
 
+@shares_parameters(ROWS)
 def search_groups(
     y_true: Any,
     y_prob: Any,
@@ -149,21 +151,12 @@ def search_groups(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, missing
-        Outcomes, predictions and weights; rows with a gap are an "error", or "drop" and count them.
     covariates, nominal
         The columns to search: any data frame or mapping; numbers named in `nominal` are categories.
     depth, beam, rules, min_size
         Conditions per rule, rules kept per step, rules confirmed, and the fewest records of a group.
-    draws, seed
-        Simulated data sets for the p-values, and the seed that repeats them.
     statistic, variant, rho
         As in `audit`, for the search and for the confirmation alike.
-
-    Returns
-    -------
-    Search
-        The rules confirmed, the worst first, with adjusted p-values.
 
     Examples
     --------

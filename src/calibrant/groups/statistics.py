@@ -19,6 +19,11 @@ from calibrant.results import Array
 
 BLOCK = 1 << 17  # records filled in at a time
 
+ROWS = """\
+y_true, y_prob, sample_weight, missing
+    Outcomes (0 or 1), predictions and weights; rows with a gap are an "error", or "drop" and count them.
+"""  # of the docstrings of several functions
+
 VariantName = Literal["plain", "proportional", "proportional-shifted", "low-prevalence", "real"]
 StatisticName = Literal["kuiper", "mean"]
 

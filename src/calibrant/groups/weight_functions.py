@@ -12,8 +12,10 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.formatting import dropped_note, pluralize, pvalue_phrase
 from calibrant.groups.family import null_sums
+from calibrant.groups.statistics import ROWS
 from calibrant.inference.pvalues import adjusted_pvalues
 from calibrant.inputs import check_aligned
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Records, check_records
 from calibrant.results import Array, Result
@@ -70,6 +72,7 @@ class WeightFamily(Result):
         return "\n".join([head, *rows])
 
 
+@shares_parameters(ROWS)
 def weight_family(
     y_true: Any,
     y_prob: Any,
@@ -88,20 +91,12 @@ def weight_family(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, missing
-        Outcomes (0 or 1), predictions and weights; rows with a gap are an "error", or "drop" and count them.
     functions
         Names and functions. Each is called once: with the array of all predictions, or, where it takes two
         arguments, with that array and `covariates` as they were given. It returns one number per row, or one
         number for all, in [-1, 1].
     covariates
         Whatever the functions want to read: a frame, a dictionary of arrays, an array.
-    draws, seed
-        Simulated data sets for the p-values, seen by all functions alike, and the seed that repeats them.
-
-    Returns
-    -------
-    WeightFamily
 
     Examples
     --------
