@@ -28,7 +28,6 @@ REPEATS = 40
 ENOUGH = 1.5  # seconds that both versions of a call are given per round, once they have started
 SLOWER = 1.25  # below that, this is noise of the machine
 TURNS = 7  # of a report, after one of each version that is not counted (compilation, caches)
-HALF = 0.5  # of the earlier time is what a report may take
 SOURCE = Path(__file__).parent.parent / "src"
 
 
@@ -147,7 +146,7 @@ def main() -> None:
             packed.extractall(folder, filter="data")
         sources = (Path(folder) / "src", SOURCE)
         earlier, now = _reports(sources, Path(folder))
-        report.ratio("evaluate --html, 1e5 rows, command line", now, revision, earlier, HALF)
+        report.ratio("evaluate --html, 1e5 rows, command line", now, revision, earlier, SLOWER)
         for name in calls():
             rounds = [in_turn(sources, name) for _ in range(ROUNDS)]
             earlier, now = (min(times) for times in zip(*rounds, strict=True))
