@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from benchmarks.harness import Report
 from calibrant.inference.compare_outcomes import SCORES, compare_outcomes
 
 
@@ -20,8 +21,10 @@ def pair(rng: np.random.Generator, n: int, size: int, stretch: float, base: floa
     return found, clusters
 
 
-def main(sets: int) -> None:
-    """Print the share of data sets in which each score differs, per case."""
+def main(sets: int = 400) -> None:
+    """Measure the share of data sets in which each score differs, per case, and save."""
+    report = Report("compare_outcomes_size")
+    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / sets)  # binomial error
     cases = {
         "calibrated, 100 rows": (100, 1, 1.0, 0.5, 1.0),
         "calibrated, 1,000 rows": (1000, 1, 1.0, 0.5, 1.0),
@@ -41,9 +44,10 @@ def main(sets: int) -> None:
             )
             for score in SCORES:
                 claims[score] += found.differences[score][0].pvalue <= 0.05
-        shown = ", ".join(f"{score} {100 * count / sets:.1f}%" for score, count in claims.items())
-        print(f"{name}: {shown}")
+        for score, count in claims.items():
+            report.figure(f"{name}: {score} called different", count / sets, f"of {sets} data sets", limit)
+    report.save()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
