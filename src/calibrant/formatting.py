@@ -123,7 +123,7 @@ def percent_pair(first: float, second: float) -> tuple[str, str]:
     """
     gap, most = 100 * abs(first - second), max(first, second)
     rare = 100 * min((share for share in (first, second) if share > 0), default=1.0)
-    digits = 0 if gap == 0 else max(0, -math.floor(math.log10(gap / 5)))
+    digits = 0 if gap == 0 or gap >= 5 else max(1, -math.floor(math.log10(gap)))
     if rare < 1:
         far = gap >= 5
         digits = min(max(digits, (0 if far else 1) - math.floor(math.log10(rare))), 2 if far else 6)

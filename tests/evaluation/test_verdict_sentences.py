@@ -141,7 +141,7 @@ SENTENCES = {
         "Worst for b (region): 41% predicted, 52% observed (977 records).",
     ),
     "groups that cancel": (
-        "Calibrated overall (40.17% predicted, 39.87% observed), but not for every group.",
+        "Calibrated overall (40.2% predicted, 39.9% observed), but not for every group.",
         "Worst for b (region): 41% predicted, 51% observed (977 records).",
     ),
     "no group": (
