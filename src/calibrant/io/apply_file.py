@@ -18,11 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from calibrant.errors import (
-    InvalidInputError,
-    UnreadableFileError,
-    reject_name,
-)
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import atomic_path, check_target, scratch_folder
 from calibrant.formatting import pluralize
 from calibrant.io.apply_parquet import (

@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import (
-    CalibrantError,
-    InvalidInputError,
-    Place,
-    UnreadableFileError,
-    reject_name,
-)
+from calibrant.errors import CalibrantError, InvalidInputError, Place, UnreadableFileError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.inputs import label_hint
 from calibrant.io.session import (

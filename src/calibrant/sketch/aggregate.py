@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import (
-    DROP_MISSING,
-    Hint,
-    InvalidInputError,
-    MissingDependencyError,
-    Place,
-    reject_name,
-)
+from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, MissingDependencyError, Place, reject_name
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, from_xarray, repeated_names
 from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array

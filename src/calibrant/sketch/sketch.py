@@ -19,14 +19,7 @@ from calibrant.metrics.registry import Measure
 from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.sketch import storage
-from calibrant.sketch.aggregate import (
-    MAX_GROUPS,
-    Columns,
-    aggregate,
-    as_frame,
-    refuse,
-    refuse_many_groups,
-)
+from calibrant.sketch.aggregate import MAX_GROUPS, Columns, aggregate, as_frame, refuse, refuse_many_groups
 from calibrant.sketch.cells import (
     CELLS,
     ZERO_WEIGHT,

@@ -13,14 +13,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, Place
 from calibrant.files import scratch_folder
-from calibrant.io.read import (
-    UNREAD,
-    FileNames,
-    bad_rows,
-    in_pieces_or_whole,
-    open_files,
-    rows_at_most,
-)
+from calibrant.io.read import UNREAD, FileNames, bad_rows, in_pieces_or_whole, open_files, rows_at_most
 from calibrant.io.session import MAX_MEMORY, PROGRESS_SETTINGS, arrow_batches, identifier, run_with_progress
 from calibrant.io.sources import Notation, Source, default_notation, not_a_number, refuse_repeats
 from calibrant.records import Missing
