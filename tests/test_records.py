@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.kernels.ordering import PROBED, _sorted_by, ascending, canonical, few_values, ties_ordered
+from calibrant.kernels.ordering import _sorted_by, ascending, canonical
 
 NEARLY_EQUAL = st.integers(0, 40).map(lambda k: 0.5 + k * 2.0**-53)
 ANY = st.one_of(st.floats(0, 1), NEARLY_EQUAL, st.sampled_from([0.0, 1.0, 5e-324, 0.3]))
@@ -72,42 +72,14 @@ GRIDS = {
 }
 
 
-@pytest.mark.parametrize("grid", list(GRIDS))
-@pytest.mark.parametrize("n", [PROBED, 3 * PROBED + 7])
-def test_few_values_are_ranked_without_a_sort(grid, n):
-    values = GRIDS[grid](np.random.default_rng(n), n)
-    ranks, distinct = few_values(values)
-    expected, inverse = np.unique(values, return_inverse=True)
-    np.testing.assert_array_equal(distinct, expected)
-    np.testing.assert_array_equal(ranks, inverse)
-    assert not np.signbit(distinct).any()
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.linspace(0, 1, 2 * PROBED),  # many
-        np.tile([0.5, np.nextafter(0.5, 1)], PROBED),  # few, but side by side
-        np.append(np.tile([0.1, 0.2], PROBED), np.nextafter(0.2, 1)),  # the odd one is seen at the end
-        np.insert(np.full(9 * PROBED, 0.1), 5, [0.7, np.nextafter(0.7, 1)]),  # both odd ones are met at once
-        np.tile([-3.0, 70000.0], PROBED),  # real responses
-        np.tile([0.1, 0.2], 5),  # a short column
-    ],
-)
-def test_other_values_are_sorted(values):
-    assert few_values(values) is None
-
-
 @pytest.mark.parametrize("grid", [*GRIDS, "half of them on a grid"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_ties_have_one_order_whichever_way_they_are_sorted(grid, weighted):
-    rng, n = np.random.default_rng(5), PROBED + 500
+def test_ties_have_one_order_whatever_the_order_of_the_rows(grid, weighted):
+    rng, n = np.random.default_rng(5), 4_500
     values = np.where(rng.random(n) < 0.5, rng.random(n), 0.25) if grid not in GRIDS else GRIDS[grid](rng, n)
     outcome, column = rng.random(n).round(1), rng.integers(0, 3, n)
     weight = rng.integers(1, 4, n) / 3 if weighted else None
     order, ordered = canonical(values, outcome, weight, [column])
-    first, sorted_values = ascending(values)
-    np.testing.assert_array_equal(order, ties_ordered(first, sorted_values, outcome, weight, [column]))
     np.testing.assert_array_equal(ordered, np.sort(values))
     moved = rng.permutation(n)
     again, _ = canonical(

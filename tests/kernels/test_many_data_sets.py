@@ -65,7 +65,7 @@ def test_resamples_at_once_are_those_one_by_one(name, sample, seed):
     seed=st.integers(0, 10**6),
 )
 @settings(max_examples=60)
-def test_compiled_search_finds_the_runs_of_numpy(size, ties, spread, seed):
+def test_compiled_search_finds_the_same_runs(size, ties, spread, seed):
     rng = np.random.default_rng(seed)
     values = np.sort(np.round(rng.random(size), 1) if ties else rng.random(size))
     weights = 10 ** (spread * rng.random(size))

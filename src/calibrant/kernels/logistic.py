@@ -21,7 +21,7 @@ POLISHING = 1e-4  # steps shorter than this are judged by the gradient alone, wh
 
 def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
     """Return intercept and slope of one row of outcomes, from `start`."""
-    return _fitted(ones[np.newaxis], mass[np.newaxis], x, start)[0]
+    return np.asarray(_fitted(ones[np.newaxis], mass[np.newaxis], x, start)[0])
 
 
 def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:

@@ -19,9 +19,7 @@ from calibrant.results import Array
 RowIndex = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Sorting = tuple[RowIndex, Array]  # the order that sorts some values, and the values in it
-CELLS = 2**16  # that [0, 1] is cut into to tell few values apart
 AT_ONCE = 2**14  # rows of a part
-PROBED = 4096  # values that are looked at first
 HALVED_ABOVE = 2**19  # words from which a second core repays cutting them in half
 
 
@@ -29,13 +27,8 @@ def canonical(
     values: Array, outcome: npt.NDArray[Any], weight: Array | None, columns: Sequence[npt.NDArray[Any]]
 ) -> Sorting:
     """Sort values, ties as `ties_ordered` breaks them; -0.0 becomes 0.0."""
-    few = few_values(values)
-    if few is None:
-        order, ordered = ascending(values)
-        return ties_ordered(order, ordered, outcome, weight, columns), ordered
-    codes, distinct = few
-    order = _sorted_by(codes, _digest(None, outcome, weight, columns))
-    return order, np.repeat(distinct, np.bincount(codes.view(np.int64)))
+    order, ordered = ascending(values)
+    return ties_ordered(order, ordered, outcome, weight, columns), ordered
 
 
 def ties_ordered(
@@ -62,53 +55,17 @@ def ties_ordered(
     return refined
 
 
-def few_values(values: Array) -> tuple[Words, Array] | None:
-    """Return each value's rank among the distinct ones, and those; None unless they are few and apart."""
-    some = np.unique(values[:: max(1, len(values) // PROBED)])
-    if len(values) < PROBED or len(some) > 0.9 * PROBED or not 0.0 <= values.min() <= values.max() <= 1.0:
-        return None
-    if np.any(np.diff(np.floor(some * (CELLS - 1))) == 0):
-        return None
-    cells, holds = np.empty(len(values), dtype=np.uint16), np.full(CELLS, np.nan)
-    holds[(some * (CELLS - 1)).astype(np.uint16)] = some
-    for part in _parts(len(values)):
-        cells[part] = values[part] * (CELLS - 1)
-        if not _held(holds, cells[part], values[part]):
-            return None
-    used = holds == holds
-    rank, codes = (np.cumsum(used) - 1).astype(np.uint64), np.empty(len(values), dtype=np.uint64)
-    for part in _parts(len(values)):
-        rank.take(cells[part], out=codes[part], mode="clip")
-    return codes, holds[used] + 0.0
-
-
-def _held(holds: Array, cells: npt.NDArray[np.uint16], values: Array) -> bool:
-    """Return whether each cell holds the one value that falls into it; empty ones take theirs."""
-    met = holds.take(cells)
-    other = met != values
-    if not other.any():
-        return True
-    cells, values = cells[other], values[other]
-    if not np.isnan(met[other]).all():
-        return False
-    holds[cells] = values
-    return np.array_equal(holds[cells], values)
-
-
 def _parts(count: int) -> Iterator[slice]:
     """Cut rows into parts that stay in the cache: pages of new memory cost more than the arithmetic."""
     return (slice(start, start + AT_ONCE) for start in range(0, count, AT_ONCE))
 
 
 def _digest(
-    rows: RowIndex | None,
-    outcome: npt.NDArray[Any],
-    weight: Array | None,
-    columns: Sequence[npt.NDArray[Any]],
+    rows: RowIndex, outcome: npt.NDArray[Any], weight: Array | None, columns: Sequence[npt.NDArray[Any]]
 ) -> Words:
-    digest = np.zeros(len(outcome if rows is None else rows), dtype=np.uint64)
+    digest = np.zeros(len(rows), dtype=np.uint64)
     for part in _parts(len(digest)):
-        which = part if rows is None else rows[part]
+        which = rows[part]
         _mix(digest[part], (outcome[which].astype(np.float64) + 0.0).view(np.uint64))
         if weight is not None:
             _mix(digest[part], weight[which].view(np.uint64))

@@ -21,6 +21,7 @@ from calibrant.parallel import chunked_sum, cumulative
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
+MAX_PLAIN_BOUNDARIES = 100  # up to which a search in Python takes a few milliseconds
 SLACK = 1e-12  # more than the prices, differences of running sums of at most 1, can be rounded
 
 
@@ -108,21 +109,6 @@ class Runs(NamedTuple):
     starts: Ints
 
 
-def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Runs:
-    """Cut at some of the boundaries (first and last included) so that the runs cost least.
-
-    `run_cost(starts, stop)` prices the runs from each of `starts` to `stop`. O(boundaries^2).
-    """
-    count = len(boundaries)
-    best = np.zeros(count)
-    previous = np.zeros(count, dtype=np.intp)
-    for k in range(1, count):
-        total = best[:k] + run_cost(boundaries[:k], int(boundaries[k]))
-        previous[k] = total.argmin()
-        best[k] = total[previous[k]]
-    return Runs(float(best[-1]), boundaries[first_of_runs(previous)])
-
-
 def first_of_runs(previous: Ints) -> Ints:
     cuts = [len(previous) - 1]
     while cuts[-1] > 0:
@@ -136,22 +122,10 @@ def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundar
     Differences of running sums choose the runs; they lose runs of less than 1e-16 of the weight, which any
     mean in [0, 1] serves. The runs chosen are then priced level by level.
     """
-    weight, outcome, moment = cumulative(weights), cumulative(outcomes), cumulative(weights * values)
-
-    def run_cost(starts: Ints, stop: int) -> Floats:
-        mass = weight[stop] - weight[starts]
-        mean = np.clip((outcome[stop] - outcome[starts]) / np.where(mass > 0, mass, 1.0), 0.0, 1.0)
-        middle = np.clip(np.searchsorted(values, mean), starts, stop)
-        below = mean * (weight[middle] - weight[starts]) - (moment[middle] - moment[starts])
-        above = (moment[stop] - moment[middle]) - mean * (weight[stop] - weight[middle])
-        cost: Floats = np.maximum(below + above, 0.0)
-        return cost
-
-    if mean_runs.worth_compiling(len(boundaries) ** 2 // 64):
+    if len(boundaries) > MAX_PLAIN_BOUNDARIES:
         mean_runs.compile_now()
-        starts = boundaries[first_of_runs(mean_runs(values, weight, outcome, moment, boundaries))]
-    else:
-        starts = best_runs(boundaries, run_cost).starts
+    sums = cumulative(weights), cumulative(outcomes), cumulative(weights * values)
+    starts = boundaries[first_of_runs(mean_runs(values, *sums, boundaries))]
     return Runs(grouping_cost(values, weights, outcomes, run_of_levels(starts, len(values))), starts)
 
 
@@ -248,15 +222,8 @@ def spread_boundaries(curve: Floats, limit: int) -> Ints:
 def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Runs:
     """Minimize sum over bins of |residual| + weight * hull (Definition 6.1, distance-from-calibration)."""
     weight = cumulative(weights)
-
-    def run_cost(starts: Ints, stop: int) -> Floats:
-        hull = values[stop - 1] - values[starts]
-        cost: Floats = np.abs(curve[stop] - curve[starts]) + hull * (weight[stop] - weight[starts])
-        return cost
-
-    if not hull_runs.worth_compiling(len(boundaries) ** 2 // 64):
-        return best_runs(boundaries, run_cost)
-    hull_runs.compile_now()
+    if len(boundaries) > MAX_PLAIN_BOUNDARIES:
+        hull_runs.compile_now()
     right = values[boundaries - 1]  # unused at the first boundary
     left = values[np.minimum(boundaries, len(values) - 1)]  # and at the last
     starts = boundaries[first_of_runs(hull_runs(curve[boundaries], weight[boundaries], left, right))]

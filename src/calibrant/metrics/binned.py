@@ -148,7 +148,7 @@ def _sampling_variance(forecasts: Forecasts, starts: Index, weight: Array) -> Ar
     else:
         pairs = np.maximum(weight**2 - squares, 0.0)
     share = np.divide(squares, pairs, out=np.zeros(len(starts)), where=pairs > 0)
-    return (ones / weight) * (zeros / weight) * share
+    return np.asarray((ones / weight) * (zeros / weight) * share)
 
 
 def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:

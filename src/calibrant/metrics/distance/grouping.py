@@ -85,8 +85,8 @@ def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Fl
     entries = np.concatenate([np.ones(len(row)), -lean.ravel()])
     matrix = csr_array((entries, (np.tile(row, 2), columns)), shape=(len(row), size + cells))
     objective = np.concatenate([-np.ones(size), np.zeros(cells)])
-    bounds = [(None, None)] * (size + cells)
-    solved = linprog(SCALE * objective, A_ub=matrix, b_ub=away.ravel(), bounds=bounds, method="highs")
+    program: Any = {"A_ub": matrix, "b_ub": away.ravel(), "bounds": [(None, None)] * (size + cells)}
+    solved = linprog(SCALE * objective, **program)
     slopes = solved.x[size:] if solved.x is not None else np.zeros(cells)
     return np.asarray((away + slopes[cell][:, None] * lean).min(axis=0))
 
@@ -156,9 +156,8 @@ class _Columns:
             if not self.open:
                 return
             costs = self.costs(self.columns)
-            solved = linprog(
-                SCALE * costs, A_eq=self.columns.T.astype(float), b_eq=np.ones(self.size), method="highs"
-            )
+            equal: Any = {"A_eq": self.columns.T.astype(float), "b_eq": np.ones(self.size)}
+            solved: Any = linprog(SCALE * costs, **equal)
             duals, value = solved.eqlin.marginals / SCALE, solved.fun / SCALE
             prices = blend * self.prices + (1 - blend) * duals
             found, complete = self.search(prices, -TOLERANCE, 4_000, nodes)
