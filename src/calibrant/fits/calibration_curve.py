@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.levels import Levels, logit
+from calibrant.fits.levels import Levels, expit, logit
 from calibrant.fits.logistic import Regressors, minimise
 from calibrant.results import Array
 
@@ -36,9 +36,7 @@ class CalibrationCurve:
     clip: float
 
     def rates(self, p: Array) -> Array:
-        from scipy.special import expit
-
-        return np.asarray(expit(self._logits(p)[0]))
+        return expit(self._logits(p)[0])
 
     def limits(self, p: Array, confidence: float) -> tuple[Array, Array]:
         """Return pointwise limits of the true rate at each prediction.
@@ -46,7 +44,7 @@ class CalibrationCurve:
         Beyond the outer 2% of the predictions the spline is extrapolated, and only a rising curve is
         assumed: there the limit away from the center is 0 or 1.
         """
-        from scipy.special import expit, stdtrit
+        from scipy.special import stdtrit
 
         low, high = self.ends
         eta, error = self._logits(np.append(p, self.ends))
@@ -70,8 +68,6 @@ def fit_calibration_curve(
     levels: Levels, clusters: npt.NDArray[np.int64] | None = None, *, single: bool = False
 ) -> CalibrationCurve:
     """Fit the curve to levels, or to single records whose clusters or unequal weights count (`single`)."""
-    from scipy.special import expit
-
     clip = _clip(levels.values)
     x = logit(levels.values, clip)
     share = levels.weights / levels.total

@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.levels import expit
 from calibrant.parallel import dot
 from calibrant.results import Array
 
@@ -129,8 +130,6 @@ class _Work:
         return fit + 0.5 * float(penalty @ (beta - self.centre) ** 2), eta
 
     def _derivatives(self, beta: Array, eta: Array, penalty: Array) -> tuple[Array, Array]:
-        from scipy.special import expit
-
         q = expit(eta)
         surplus = self.weight * (q - self.outcome)
         spread = np.maximum(self.weight * q * (1.0 - q), 1e-12)

@@ -101,6 +101,13 @@ def logit(values: Array, clip: float) -> Array:
     return np.asarray(np.log(clipped) - np.log1p(-clipped))
 
 
+def expit(logits: Array) -> Array:
+    """Return 1 / (1 + e^-logit)."""
+    from scipy.special import expit as rates  # not before it is needed: it takes long to import
+
+    return np.asarray(rates(logits), dtype=np.float64)
+
+
 def held(logits: Array, clip: float) -> Array:
     """Return the logits of predictions held within [clip, 1 - clip], from those of a smaller clip."""
     ends = np.array([clip, 1.0 - clip])

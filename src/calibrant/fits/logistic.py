@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from calibrant.errors import InvalidInputError
-from calibrant.fits.levels import CLIPS, MIN_CLIP, Levels, held, logit, pooled, worthwhile_clips
+from calibrant.fits.levels import CLIPS, MIN_CLIP, Levels, expit, held, logit, pooled, worthwhile_clips
 from calibrant.results import Array
 
 MAX_NEWTON_STEPS = 100
@@ -91,7 +91,6 @@ def minimise(
 
     Newton's method with halved steps; it ends when a step promises less than `tolerance` of the total weight.
     """
-    from scipy.special import expit
 
     def loss(eta: Array, beta: Array) -> float:
         away = beta - centre
@@ -130,8 +129,6 @@ def polished(
     design: Regressors, rates: Array, weights: Array, *, centre: Array, precision: Array, start: Array
 ) -> Array:
     """Return the optimum from a start that is nearly there: a few plain Newton steps, each exact."""
-    from scipy.special import expit
-
     beta, total = start, float(weights.sum())
     for _ in range(MAX_PLAIN_STEPS):
         gradient, curvature = precision @ (beta - centre), precision
@@ -358,7 +355,6 @@ def logistic_regression(rows: Array, outcome: Array, weight: Array, categorical:
     """Fit an intercept and all coefficients at once."""
     from scipy import sparse
     from scipy.optimize import minimize
-    from scipy.special import expit
 
     n, parts, scales = len(rows), list[Any](), list[float | None]()
     for j, column in enumerate(rows.T):

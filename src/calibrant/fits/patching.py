@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.levels import expit
 from calibrant.results import Array
 
 RANGES = 10  # of scores, of equal mass; all scores together are one more
@@ -39,8 +40,6 @@ class Patch:
 
 def applied(logit: Array, members: npt.NDArray[np.bool_], patch: Patch) -> Array:
     """Return the logits after one patch."""
-    from scipy.special import expit
-
     q = expit(logit)
     inside = members & (q >= patch.low) & (q < patch.high)
     return np.asarray(logit + patch.shift * inside)
@@ -57,8 +56,6 @@ def patched(
 
     A row of `members` is a group. It ends where no |z| reaches 2.5, or held-out loss stopped improving.
     """
-    from scipy.special import expit
-
     inner = np.unique(np.quantile(expit(logit), np.arange(1, RANGES) / RANGES))
     edges = np.concatenate(([0.0], inner, [1.0 + 1e-9]))
     fitted = weight * ~held_out

@@ -12,6 +12,7 @@ from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
 from calibrant.fits.softmax import Family
 from calibrant.fits.spline import curvature_pvalue
+from calibrant.inputs import whole_number
 from calibrant.kernels.isotonic import values_of_one_more
 from calibrant.recalibration.maps.base import IdentityMap, Map
 from calibrant.recalibration.maps.piecewise import LogisticMap
@@ -110,8 +111,7 @@ def auto(
         offered = [find_method(name) for name in dict.fromkeys(["identity", *candidates])]
     if loss not in LOSSES:
         raise reject_name("loss", str(loss), list(LOSSES))
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise InvalidInputError("folds", "must be a whole number from 2", f"got {folds!r}")
+    whole_number("folds", folds, 2)
     judged = sample.drawn(MAX_CHOICE, seed) if isinstance(sample, RowSample) and sample.covariates else sample
     if len(judged.levels) > MIN_COMPILED_LEVELS:
         values_of_one_more.compile_now()

@@ -28,7 +28,7 @@ from calibrant.frames import resolve_inputs
 from calibrant.groups.audit_result import Audit, Group
 from calibrant.groups.rules import Rule
 from calibrant.groups.search import ConfirmedRule, Search
-from calibrant.inputs import NamedColumn, check_aligned, to_array
+from calibrant.inputs import NamedColumn, check_aligned, open_share, to_array
 from calibrant.parallel import recorded_seed
 from calibrant.recalibration.assess import FAST, SLOW, Assessor
 from calibrant.recalibration.choose import AUTO, UNCHANGED
@@ -69,7 +69,6 @@ def rules_of(groups: Any) -> tuple[Rule, ...]:
 
 
 Weights = Literal["sampling", "frequency"]
-REAL = (int, float, np.floating)
 
 MAX_ASSESSED = 20_000  # rows with covariates that are assessed; the map is fitted to all
 MIN_EACH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
@@ -327,9 +326,7 @@ def _split(levels: Levels) -> bool:
 
 def _odds_ratio(prevalence: float, sample: Sample) -> float:
     """Return the odds of the base rate asked for, divided by those of the records."""
-    if isinstance(prevalence, bool) or not isinstance(prevalence, REAL) or not 0 < prevalence < 1:
-        raise InvalidInputError("prevalence", "must lie between 0 and 1", f"got {prevalence!r}")
-    seen, wanted = sample.levels.base_rate, float(prevalence)
+    seen, wanted = sample.levels.base_rate, open_share("prevalence", prevalence)
     if not 0 < seen < 1:
         raise InvalidInputError("prevalence", "needs both outcomes", f"got base rate {seen:g}")
     return wanted / (1 - wanted) * (1 - seen) / seen

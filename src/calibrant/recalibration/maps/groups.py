@@ -13,7 +13,7 @@ from calibrant.columns import Features
 from calibrant.errors import InvalidInputError
 from calibrant.fits.forest import Forest
 from calibrant.fits.hierarchical import Block
-from calibrant.fits.levels import logit
+from calibrant.fits.levels import expit, logit
 from calibrant.fits.logistic import Linear
 from calibrant.fits.patching import Patch, applied
 from calibrant.groups.rules import Rule, rule_from_list, rule_to_list
@@ -83,8 +83,6 @@ class HierarchicalMap(ColumnMap):
         return [one.column.feature.name for one in self.columns if one.records[-1] > 0]
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        from scipy.special import expit
-
         x = logit(self.start.predict(p), self.clip)
         eta = self.intercept + self.slope * x
         given = self.met(p, covariates)
@@ -94,7 +92,7 @@ class HierarchicalMap(ColumnMap):
             if one.slopes is not None:
                 scaled = (x - self.centre) / self.deviation
                 eta = eta + Block(codes, one.column.count, scaled).taken(one.slopes)
-        return np.asarray(expit(eta))
+        return expit(eta)
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -139,14 +137,12 @@ class PatchMap(ColumnMap):
         return Features(tuple(one.feature for one in self.columns))
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        from scipy.special import expit
-
         x = logit(self.start.predict(p), CLIP)
         if self.patches:
             inside = members(self.columns, self.groups, self.met(p, covariates))
             for patch in self.patches:
                 x = applied(x, inside[patch.group], patch)
-        return np.asarray(expit(x))
+        return expit(x)
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -201,15 +197,13 @@ class RulePatchMap(ColumnMap):
     seen_missing: tuple[str, ...] = ()
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        from scipy.special import expit
-
         x = logit(self.start.predict(p), CLIP)
         used = sorted({patch.group for patch in self.patches})
         if used and len(p):
             inside = dict(zip(used, rule_members([self.rules[k] for k in used], covariates), strict=True))
             for patch in self.patches:
                 x = applied(x, inside[patch.group], patch)
-        return np.asarray(expit(x))
+        return expit(x)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -252,13 +246,11 @@ class BoostMap(ColumnMap):
     seen_missing: tuple[str, ...] = ()  # columns in which the fit saw missing values
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        from scipy.special import expit
-
         x = logit(self.start.predict(p), CLIP)
         if len(self.forest) == 0:
-            return np.asarray(expit(x))
+            return expit(x)
         rows = np.column_stack((self.met(p, covariates).encoded.rows, x))
-        return np.asarray(expit(x + self.forest.predict(rows)))
+        return expit(x + self.forest.predict(rows))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -314,7 +306,5 @@ class AugmentMap(ColumnMap):
 
 
 def predicted_by(model: Forest | Linear, rows: Array, logits: bool) -> Array:
-    from scipy.special import expit
-
     predicted = model.predict(rows)
-    return np.asarray(expit(predicted) if logits else np.clip(predicted, 0.0, 1.0))
+    return expit(predicted) if logits else np.asarray(np.clip(predicted, 0.0, 1.0))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
+from calibrant.fits.levels import expit as rates_of
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import LogisticFit
 from calibrant.kernels.cumulative import kept_knots
@@ -186,13 +187,11 @@ class SplineMap(Map):
     clip: float
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        from scipy.special import expit as rate
-
         shift = _interpolator(self.logits, self.shifts, len(p))
 
         def shifted(p: Array) -> Array:
             place = logit(p, self.clip)
-            return np.asarray(rate(place + shift(place)), dtype=np.float64)
+            return rates_of(place + shift(place))
 
         return block_by_block(shifted, p)
 
@@ -337,12 +336,10 @@ class LogisticMap(Map):
         return cls(fit.intercept, fit.low, fit.high, fit.clip)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        from scipy.special import expit as rate
-
         def mapped(p: Array) -> Array:
             clipped = np.clip(p, self.clip, 1.0 - self.clip)
             eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
-            return np.asarray(rate(eta), dtype=np.float64)
+            return rates_of(eta)
 
         return block_by_block(mapped, p)
 

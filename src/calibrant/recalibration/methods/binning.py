@@ -15,7 +15,7 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import Clip, Shrink, logistic
 from calibrant.inference.intervals import clopper_pearson
-from calibrant.inputs import open_share
+from calibrant.inputs import open_share, whole_number
 from calibrant.recalibration.maps.piecewise import LogisticMap, StepMap
 from calibrant.recalibration.methods.curves import logistic_notes
 from calibrant.recalibration.registry import Fitted
@@ -95,10 +95,7 @@ def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -
 
 
 def _checked_bins(bins: int | None, n: float) -> int:
-    wanted = max(1, min(int(n / 2), round(math.cbrt(n)))) if bins is None else bins
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-        raise InvalidInputError("bins", "must be a whole number from 1", f"got {bins!r}")
-    return wanted
+    return max(1, min(int(n / 2), round(math.cbrt(n)))) if bins is None else whole_number("bins", bins, 1)
 
 
 def _untied(sample: Sample) -> bool:

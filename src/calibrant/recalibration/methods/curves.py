@@ -6,12 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import reject_name
 from calibrant.fits import isotonic as isotonic_fits
 from calibrant.fits import spline as spline_fits
 from calibrant.fits.levels import Levels, likeliest_limit
 from calibrant.fits.logistic import Clip, Family, LogisticFit, Shrink, logistic, shows_no_slope
 from calibrant.formatting import format_value
+from calibrant.inputs import finite_number, whole_number
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap
 from calibrant.recalibration.registry import Fitted
@@ -30,9 +31,8 @@ def centered_isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted
 
 def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends = "raw") -> Fitted:
     """Fit the best rates whose slope lies between 0 and a bound."""
-    if isinstance(slope, bool) or not isinstance(slope, (int, float)) or not 0 <= slope < float("inf"):
-        raise InvalidInputError("slope", "must be a number from 0", f"got {slope!r}")
-    knots = isotonic_fits.bounded_slope(sample.levels, slope=float(slope), honest_ends=_honest(ends))
+    slope = finite_number("slope", slope, 0.0)
+    knots = isotonic_fits.bounded_slope(sample.levels, slope=slope, honest_ends=_honest(ends))
     return Fitted(PiecewiseMap.of(*knots))
 
 
@@ -128,14 +128,13 @@ def _clipped(levels: Levels, clip: float) -> dict[str, str]:
     return {"clip_note": note}
 
 
+MAX_KNOTS = 512
 TOO_FEW_LOGITS = "The predictions have too few distinct logits for a spline: the map is a shrunk Platt map."
 
 
 def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: Clip = "auto") -> Fitted:
     """Fit a linear spline of the logit, with penalties by evidence."""
-    if isinstance(knots, bool) or not isinstance(knots, int) or not spline_fits.MIN_KNOTS <= knots <= 512:
-        rule = f"must be a whole number from {spline_fits.MIN_KNOTS} to 512"
-        raise InvalidInputError("knots", rule, f"got {knots!r}")
+    whole_number("knots", knots, spline_fits.MIN_KNOTS, MAX_KNOTS)
     if isinstance(sample, RowSample):  # the maps of covariates start from it too
         fit = sample.cached(
             f"spline {knots} {clip}", lambda: spline_fits.spline(sample.levels, knots=knots, clip=clip)

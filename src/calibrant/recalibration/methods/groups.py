@@ -233,8 +233,7 @@ def boost(
     Up to 5,000 records are cross-fitted for that; above, one fifth of them is held out.
     """
     whole_number("leaves", leaves, 2)
-    if isinstance(trees, bool) or not isinstance(trees, int) or trees < STAGE:
-        raise InvalidInputError("trees", f"must be a whole number from {STAGE}", f"got {trees!r}")
+    whole_number("trees", trees, STAGE)
     assert sample.covariates is not None  # the registry row says so
     start = spline(sample, seed=seed)
     features, given = _encoded(sample)
@@ -274,8 +273,7 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     """
     if model not in get_args(Model):
         raise reject_name("model", str(model), list(get_args(Model)))
-    if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-        raise InvalidInputError("times", "must be a whole number from 1", f"got {times!r}")
+    whole_number("times", times, 1)
     assert sample.covariates is not None  # the registry row says so
     features, given = _encoded(sample)
     weight = np.ascontiguousarray(sample.weights)
