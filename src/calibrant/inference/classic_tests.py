@@ -24,7 +24,6 @@ from calibrant.formatting import format_value, pluralize
 from calibrant.inference.null import Drawing, SignNull, record_outcomes, record_weights
 from calibrant.inference.pvalues import exceedance
 from calibrant.kernels.cumulative import curve_extremes
-from calibrant.metrics import registry
 from calibrant.metrics.bibliography import OTHER_PAPERS
 from calibrant.metrics.binned import bin_starts
 from calibrant.metrics.calling import measure_function
@@ -124,16 +123,15 @@ def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Mea
         lambda forecasts: 1.0,
         leverage=lambda others: _least_varied(others, settings["groups"]),
     )
-    return Measure(
-        "hosmer-lemeshow",
-        hosmer_lemeshow,
-        words="Hosmer-Lemeshow statistic",
-        family="classic",
-        meaning="squared residual over variance, summed over bins of equal weight",
-        cost="O(m + bins)",
-        citation=OTHER_PAPERS["hosmer-lemeshow"],
-        null=registry.Null(batch=batch, law=law),
-    )
+    meaning = "squared residual over variance, summed over bins of equal weight"
+    return _test(hosmer_lemeshow, "Hosmer-Lemeshow statistic", meaning, Null(batch=batch, law=law))
+
+
+def _test(function: Any, words: str, meaning: str, null: Null, *, signed: bool = False) -> Measure:
+    """Return a test in the form of a row of the registry, in which it is not listed."""
+    name = function.__name__.replace("_", "-")
+    about: dict[str, Any] = {"words": words, "meaning": meaning, "citation": OTHER_PAPERS[name]}
+    return Measure(name, function, family="classic", cost="O(m)", null=null, signed=signed, **about)
 
 
 @measure_function
@@ -166,17 +164,9 @@ def spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measu
         return dots(residuals, 1 - 2 * forecasts.values) / SPIEGELHALTER.scale(forecasts)
 
     law = replace(SPIEGELHALTER, name="normal", scale=lambda forecasts: 1.0)
-    return Measure(
-        "spiegelhalter",
-        spiegelhalter,
-        words="Spiegelhalter's z",
-        family="classic",
-        meaning="Brier score minus what it should be, in standard deviations",
-        cost="O(m)",
-        citation=OTHER_PAPERS["spiegelhalter"],
-        signed=True,
-        null=registry.Null(batch=batch, mean=lambda *_: 0.0, law=law, two_sided=True),
-    )
+    null = Null(batch=batch, mean=lambda *_: 0.0, law=law, two_sided=True)
+    meaning = "Brier score minus what it should be, in standard deviations"
+    return _test(spiegelhalter, "Spiegelhalter's z", meaning, null, signed=True)
 
 
 ROUNDING = 1e-12  # of weights that sum to 1
@@ -359,16 +349,8 @@ def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
         leverage=lambda others: own_leverage() if others is forecasts else leverage(others),
         fractions=True,
     )
-    return Measure(
-        "omnibus",
-        omnibus,
-        words="omnibus statistic",
-        family="classic",
-        meaning="the smaller p-value of Kuiper's range and Cox's score, as -log",
-        cost="O(m)",
-        citation=OTHER_PAPERS["omnibus"],
-        null=Null(batch=batch, law=law),
-    )
+    meaning = "the smaller p-value of Kuiper's range and Cox's score, as -log"
+    return _test(omnibus, "omnibus statistic", meaning, Null(batch=batch, law=law))
 
 
 GENERAL = 0.01  # p-value above which nothing but predictions of exactly 0 and 1 is reported

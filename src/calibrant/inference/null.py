@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,14 +81,11 @@ class TwoPointWeights:
 
     def outcomes(self, generator: np.random.Generator, rates: Array, rows: int) -> Array:
         """Draw the weight of y per level, `rows` times, each record an event with the rate of its level."""
-        size = (rows, len(rates))
-        if np.array_equal(self.heavy_weight, self.light_weight):
-            return np.asarray(
-                generator.binomial(self.heavy + self.light, rates, size=size) * self.heavy_weight
-            )
-        drawn = generator.binomial(self.heavy, rates, size=size) * self.heavy_weight
-        drawn += generator.binomial(self.light, rates, size=size) * self.light_weight
-        return np.asarray(drawn)
+        size, heavy, light = (rows, len(rates)), self.heavy_weight, self.light_weight
+        if np.array_equal(heavy, light):
+            return np.asarray(generator.binomial(self.heavy + self.light, rates, size=size) * heavy)
+        drawn = generator.binomial(self.heavy, rates, size=size) * heavy
+        return np.asarray(drawn + generator.binomial(self.light, rates, size=size) * light)
 
 
 def max_record_weight(forecasts: Forecasts) -> float:
@@ -117,29 +114,13 @@ def has_equal_weights(forecasts: Forecasts) -> bool:
 MIN_BINOMIAL_RECORDS = 16  # per level, from which on a binomial draw costs less than Bernoulli draws
 
 
-class NullDraws(Protocol):
-    """What tests draw from: calibrated outcomes (NullOutcomes), or random signs (SignNull)."""
-
-    exact: bool
-    width: int  # random numbers per draw
-
-    def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of residuals."""
-
-    def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of outcomes, as the weight of y per level."""
-
-    def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
-        """Draw `rows` sets of outcomes as Forecasts."""
-
-
 class NullOutcomes:
     """Draws the weight of y per level, y ~ Bernoulli(v) independently, one row for each set of outcomes.
 
-    `kind` says how: "records" (one by one) and "levels" (one binomial per level) are exact; "stand-ins" is
-    for a weighted sketch, which knows the squares of its weights but not its records. Mean and variance of
-    every level are right there too, and `exact` says whether all weights could be found. `rates` other
-    than the predictions draw outcomes that are not calibrated.
+    Records are drawn one by one, or all of a level by one binomial number. A weighted sketch knows the
+    squares of its weights but not its records: substitutes with the mean and the variance of every level are
+    drawn, and `exact` says whether all weights could be found. `rates` other than the predictions draw
+    outcomes that are not calibrated; `width` is how many random numbers a draw takes.
     """
 
     def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
@@ -148,22 +129,17 @@ class NullOutcomes:
             raise InvalidInputError("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
         self.forecasts = forecasts
         self._rates = forecasts.values if rates is None else rates
-        self._substitutes: TwoPointWeights | None = None
-        weighted = not has_equal_weights(forecasts)
-        if weighted and forecasts.record_weights is None:
-            self.kind = "stand-ins"
-            self._substitutes = TwoPointWeights.of(forecasts)
-        elif weighted or forecasts.n < MIN_BINOMIAL_RECORDS * forecasts.levels:
-            self.kind = "records"
-        else:
-            self.kind = "levels"
+        weighted, counts = not has_equal_weights(forecasts), forecasts.counts
+        sketched = weighted and forecasts.record_weights is None
+        self._substitutes = TwoPointWeights.of(forecasts) if sketched else None
         self.exact = forecasts.exact and (self._substitutes is None or self._substitutes.exact)
-        self.width = forecasts.n if self.kind == "records" else forecasts.levels
+        many = forecasts.n >= MIN_BINOMIAL_RECORDS * forecasts.levels
+        self._by_record = not sketched and (weighted or not many)
+        self.width = forecasts.n if self._by_record else forecasts.levels
         self._expected = forecasts.weights * forecasts.values
         self._buffers = threading.local()
-        if self.kind == "records":
-            counts = forecasts.counts
-            self._single = forecasts.levels == forecasts.n
+        self._single = forecasts.levels == forecasts.n
+        if self._by_record:
             self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
             self._chances = self._rates if self._single else np.repeat(self._rates, counts)
 
@@ -175,7 +151,7 @@ class NullOutcomes:
         f = self.forecasts
         if self._substitutes is not None:
             return self._substitutes.outcomes(generator, self._rates, rows)
-        if self.kind == "levels":
+        if not self._by_record:
             return np.asarray(generator.binomial(f.counts, self._rates, size=(rows, f.levels)) / f.n)
         drawn = generator.random((rows, f.n), out=out)
         hits = drawn < self._chances
@@ -192,7 +168,7 @@ class NullOutcomes:
     def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
         """Draw `rows` sets of outcomes as Forecasts; those of weighted records are known one by one."""
         f = self.forecasts
-        if self.kind != "records" or self._single or f.record_weights is None:
+        if not self._by_record or self._single or f.record_weights is None:
             yield from map(f.with_outcomes, self.outcomes(generator, rows))
             return
         for hits in generator.random((rows, f.n)) < self._chances:
@@ -204,7 +180,7 @@ class NullOutcomes:
         The next sets that the same thread draws take their place: pages of memory that are requested again
         each time cost as much as the drawing.
         """
-        shape = (rows, self.forecasts.n if self.kind == "records" else 0)
+        shape = (rows, self.forecasts.n if self._by_record else 0)
         if getattr(self._buffers, "draws", np.empty(0)).shape != shape:
             self._buffers.draws = np.empty(shape)
         drawn = self._drawn(generator, rows, self._buffers.draws)
@@ -310,7 +286,6 @@ class SignNull:
     then multiply what each outcome differs from `fit`, its estimated mean, times `scale`.
     """
 
-    kind = "signs"
     exact = False
 
     def __init__(
@@ -340,8 +315,7 @@ class SignNull:
 
     def is_unchanged_by_signs(self) -> bool:
         """Return whether every level lies in one cluster: signs then never change a level's absolute sum."""
-        filled = self._matrix.indptr[1:] - self._matrix.indptr[:-1]
-        return bool(np.all(filled <= 1))
+        return bool(np.all(np.diff(self._matrix.indptr) <= 1))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         signs = draw_signs(generator, self.clusters.number, rows)
@@ -378,6 +352,9 @@ class SignNull:
 
         drawn = replace(drawing, progress=None).run(work, self.clusters.number)
         return np.concatenate([_standardized(by_cluster, np.ones((self.clusters.number, 1))), drawn])
+
+
+NullDraws = NullOutcomes | SignNull
 
 
 def _standardized(by_cluster: Array, multipliers: Array) -> Array:
