@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.frames import to_first_frame
 from calibrant.inputs import whole_number
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array
@@ -103,13 +103,7 @@ def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
     >>> len(load_demo(100)["p"])
     100
     """
-    columns = demonstration(rows, seed).columns
-    import narwhals as nw
-
-    for backend in ("pandas", "polars", "pyarrow"):
-        with suppress(ImportError):
-            return nw.from_dict(columns, backend=backend).to_native()
-    return columns
+    return to_first_frame(demonstration(rows, seed).columns)
 
 
 def _expit(x: Array) -> Array:

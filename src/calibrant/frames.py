@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name
 from calibrant.inputs import InputNames, NamedColumn
-from calibrant.results import LIBRARIES
+from calibrant.results import LIBRARIES, frame_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +152,14 @@ def collect(table: Any) -> Any:
     kind = f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}"
     rule = "needs pyarrow, polars or pandas to be read"
     raise MissingDependencyError(f"a {kind}", rule, hint="pip install pyarrow")
+
+
+def to_first_frame(columns: Mapping[str, Any]) -> Any:
+    """Return a pandas, Polars or PyArrow table, the first that is installed; else the columns themselves."""
+    for library in ("pandas", "polars", "pyarrow"):
+        with suppress(ImportError):
+            return frame_of(columns, library)
+    return columns
 
 
 def _values(table: Any, name: str) -> Any:

@@ -53,10 +53,12 @@ def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
     text = str(path)
     if "\0" in text:
         raise UnreadableFileError(f"file {text!r}", "must be a name", "got a zero byte in it")
-    if _is_glob(text):
-        return _matched(text)
-    _check_file(Path(text))
-    return [Path(text)]
+    files = list(map(Path, _matches(text) if _is_glob(text) else [text]))
+    if not files:
+        raise UnreadableFileError(f"file {text!r}", "must match a file", "got none")
+    for file in files:
+        _check_file(file)
+    return files
 
 
 def files_behind(name: str) -> list[str]:
@@ -96,15 +98,6 @@ def file_format(path: Path) -> str:
     hint = HINTS_FOR_OTHER_FORMATS.get(ending, "").replace("FILE", path.name)
     rule = f"must end in one of {', '.join(FORMATS)}"
     raise UnreadableFileError(f"file {str(path)!r}", rule, f"got {ending or 'no ending'!r}", hint)
-
-
-def _matched(pattern: str) -> list[Path]:
-    files = list(map(Path, _matches(pattern)))
-    if not files:
-        raise UnreadableFileError(f"file {pattern!r}", "must match a file", "got none")
-    for file in files:
-        _check_file(file)
-    return files
 
 
 def _check_file(path: Path) -> None:

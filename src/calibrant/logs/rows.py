@@ -8,7 +8,6 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import Hint, InvalidInputError, reject_name, warn_user
+from calibrant.frames import to_first_frame
 from calibrant.logs.answer import TOPIC_FIELDS, Answer, LogFile, Options, lookup, meaning
 from calibrant.logs.inspect import START_MEMBER, InspectLog, is_header, is_zip
 from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
@@ -29,7 +29,6 @@ COLUMNS = (
     "id", "epoch", "task", "topic", "model", "confidence", "correct", "probabilities", "cluster",
     "confidence_from", "label",
 )  # fmt: skip
-BACKENDS = ("pandas", "polars", "pyarrow")
 WITHOUT_CONFIDENCE = Hint(
     "{} finds it in the text, {} names a field that holds it, {} compares repeated answers",
     ("pattern", ...),
@@ -177,11 +176,10 @@ def read(
         warn_user(said, LogWarning)
     if backend is not None:
         return frame_of(columns, backend)
-    for library in BACKENDS:
-        with suppress(ImportError):
-            return frame_of(columns, library)
-    lists = ("probabilities",)
-    return {name: column if name in lists else np.asarray(column) for name, column in columns.items()}
+    frame = to_first_frame(columns)
+    if frame is not columns:
+        return frame
+    return {name: x if name == "probabilities" else np.asarray(x) for name, x in columns.items()}
 
 
 class LogRows:

@@ -67,6 +67,8 @@ def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: floa
     one is searched for. `planned` is how many rounds all groups together may have, where `rounds` counts
     those of one group.
     """
+    from scipy.optimize import minimize_scalar
+
     if rounds <= 0:
         return 0.0
     height = 3 * log_potential(rounds if planned is None else planned, bins, groups)
@@ -77,20 +79,9 @@ def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: floa
         return multiplier * rounds + float((height / (4 * (gaps + multiplier))).sum())
 
     low, high = 0.5 / bins * (1 + 1e-12), 0.5 / bins + math.sqrt(height * bins / rounds) + 1.0
-    return 2 * dual(_least(dual, low, high))
-
-
-def _least(function: Any, low: float, high: float) -> float:
-    """Return about where a convex function is least; golden sections of the logarithm."""
-    a, b = math.log(low), math.log(high)
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(80):
-        left, right = b - ratio * (b - a), a + ratio * (b - a)
-        if function(math.exp(left)) <= function(math.exp(right)):
-            b = right
-        else:
-            a = left
-    return math.exp((a + b) / 2)
+    ends = (math.log(low), math.log(high))
+    best = minimize_scalar(lambda x: dual(math.exp(x)), bounds=ends, method="bounded", tol=1e-9)
+    return 2 * float(best.fun)
 
 
 @functools.cache

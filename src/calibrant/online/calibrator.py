@@ -76,9 +76,6 @@ class Experts:
         expert_answers(p, self.filters, self.answered, self.residuals, self.events, out)
         return out
 
-    def mix(self, answers: list[float]) -> float:
-        return mixed(self.weights, answers)
-
     def learn(self, answers: list[float], outcome: float) -> None:
         """Reweigh the experts by the answers they gave and teach them the outcome."""
         reweigh(self.weights, answers, outcome, self.rate)
@@ -266,7 +263,7 @@ class OnlineCalibrator(Stream):
         if segment is None:  # setdefault would build a segment at every step
             segment = self._segments[name] = self._fresh()
         answers = segment.answers(raw)
-        prediction = segment.mix(answers)
+        prediction = mixed(segment.weights, answers)
         cell: tuple[float, ...] = ()
         if self._guard is not None:
             cell = self._guard.predict(prediction)

@@ -51,17 +51,14 @@ def check_table(table: CellTable, cells: int) -> None:
     good = table.keys % codes_in_a_group(cells) < cells + 2
     if table.sums[:, ~good].any():
         raise not_a_sketch("got sums of rows that were left out")
-    _check_ranges(table[good], cells)
-    _check_sums(table[good])
-
-
-def _check_ranges(table: CellTable, cells: int) -> None:
+    table = table[good]
     inside = (table.low >= 0) & (table.low <= table.high) & (table.high <= 1)
     if not np.all(inside):  # also where one is not a number
         raise not_a_sketch("got predictions outside of [0, 1], or the smallest above the largest")
     codes = table.keys % codes_in_a_group(cells)
     if np.any(cell_codes(table.low, cells) != codes) or np.any(cell_codes(table.high, cells) != codes):
         raise not_a_sketch("got predictions outside of their cell")
+    _check_sums(table)
 
 
 def _check_sums(table: CellTable) -> None:
