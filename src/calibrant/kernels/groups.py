@@ -206,12 +206,14 @@ def _advance(
                 curve[t] += high if (bits >> np.uint64(t)) & one else low
 
 
-@compiled
-def thinned_curve(members: Index, terms: Array, stretch: int, points: Array) -> int:
-    """Fill `points` with the lowest and highest points of stretches of the curve, and its end.
+def thinned_curve(members: Index, terms: Array, stretch: int) -> Array:
+    """Return the lowest and highest points of stretches of the curve, and its end: weight, value, curve."""
+    points = np.zeros((2 * (len(members) // stretch + 2), 3))
+    return points[: _thinned(members, terms, stretch, points)]
 
-    A point is the weight so far, the value and the curve there; the number of points is returned.
-    """
+
+@compiled
+def _thinned(members: Index, terms: Array, stretch: int, points: Array) -> int:
     count = 0
     weight = curve = 0.0
     for start in range(0, len(members), stretch):
