@@ -443,8 +443,9 @@ class TestFamily:
     def _curve(self, alone: Batch) -> GroupCurve:
         members = alone.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
-        points = thinned_curve(members, self.terms.rows, stretch)
-        weight, prediction, curve = np.vstack((points[:1], points)).T
+        points = np.zeros((CHART_POINTS + 4, 3))
+        count = thinned_curve(members, self.terms.rows, stretch, points)
+        weight, prediction, curve = np.vstack((points[:1], points[:count])).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(alone.rules[0], weight / weight[-1], prediction, curve / weight[-1])
 
