@@ -50,7 +50,7 @@ class Clusters:
         """
         mixed = np.zeros(len(self.codes), dtype=np.uint64)
         for column in columns:
-            mixed ^= (column + np.float64(0)).view(np.uint64)  # -0.0 is 0
+            mixed ^= np.add(column, 0.0, dtype=np.float64).view(np.uint64)  # -0.0 is 0
             mixed *= np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         rank = np.empty(self.number, dtype=np.intp)

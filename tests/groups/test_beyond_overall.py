@@ -129,6 +129,10 @@ def test_neither_labels_of_clusters_nor_the_order_of_rows_matter(ties):
     assert cb.audit(y, p, groups={"r": region}, draws=99, clusters=named).columns == first
     moved = cb.audit(y[order], p[order], groups={"r": region[order]}, draws=99, clusters=named[order])
     assert moved.columns["pvalue"] == first["pvalue"]
+    one = cb.compare_groups(y, p, region, draws=99, clusters=label)
+    assert cb.compare_groups(y, p, region, draws=99, clusters=named).pvalue == one.pvalue
+    again = cb.compare_groups(y[order], p[order], region[order], draws=99, clusters=named[order])
+    assert again.pvalue == one.pvalue
 
 
 @pytest.mark.parametrize("call", [cb.audit, cb.compare_groups])

@@ -19,7 +19,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.compare_groups import compare_groups
-from calibrant.groups.compare_groups_result import INTERVALS_ALONE, TREND_MEANS
+from calibrant.groups.compare_groups_result import INTERVALS_NOTE, TREND_MEANS
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import InputNames
@@ -202,7 +202,7 @@ def _compare_groups(
     if within:
         out.print_sentences(f"{TREND_MEANS}\n")
     out.show_sheet(result.group_sheet())
-    out.print_sentences(f"{INTERVALS_ALONE}\n")
+    out.print_sentences(f"{INTERVALS_NOTE}\n")
     pairs = result.pair_sheet()
     if pairs.lines:
         out.show_sheet(pairs)

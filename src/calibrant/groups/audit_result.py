@@ -39,24 +39,24 @@ from calibrant.results import (
 
 MAX_ROUNDING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
-NOT_FACTS = ("interval", "draws", "tested_by", "against_others")  # fields left out of the facts of a group
-IN_JSON = (
+HIDDEN = ("interval", "draws", "tested_by", "against_others")  # not among the facts
+JSON_FIELDS = (
     "metric", "lower", "upper", "sigma", "ratio", "pvalue", "ablated", "n", "dropped", "tested", "not_tested",
     "approximate", "draws", "cells", "null", "reason", "seed", "variant", "statistic",
 )  # fmt: skip
 MAX_RULE_WORDS = 14
-IN_NOTEBOOKS = 15  # groups shown below a cell
-EACH_BY_ITSELF = (
+NOTEBOOK_GROUPS = 15  # groups shown below a cell
+GROUP_INTERVALS_NOTE = (
     "Each interval is for the mean difference of one group alone: among many groups some exclude 0 by "
     "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
 )
-Z_MEANS = {
+Z_MEANING = {
     "kuiper": "z is the largest sum of errors over any range of predictions, in standard deviations of "
     "chance; calibrated groups have about 1.6 on average.",
     "mean": "z is the mean error of a group, in standard deviations of chance; calibrated groups have "
     "about 0.8 on average.",
 }
-AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
+TITLES = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,11 @@ class Group:
         if not self.in_the_mean and self.predictions != "none":
             where = between_text(*rounded_ends(self.start, self.stop))
             return f"Worst for {rule}: predictions {where} are {self.predictions}.", f"Worst for {rule}."
-        said = f"Worst for {rule}: {self.means()}"
+        worst = f"Worst for {rule}: {self.means()}"
         too = "high" if self.difference < 0 else "low"
         return (
-            f"{said} ({pluralize(self.size, 'record')}).",
-            f"{said}.",
+            f"{worst} ({pluralize(self.size, 'record')}).",
+            f"{worst}.",
             f"Worst for {rule}: {points_text(abs(self.difference))} too {too}.",
             f"Worst for {rule}.",
         )
@@ -189,7 +189,7 @@ class Group:
     def facts(self) -> dict[str, Any]:
         """All fields by name, with the ends of the interval of the difference."""
         low, high = self.limits
-        names = [*(part.name for part in fields(self) if part.name not in NOT_FACTS), "beyond", "difference"]
+        names = [*(part.name for part in fields(self) if part.name not in HIDDEN), "beyond", "difference"]
         facts = {name: getattr(self, name) for name in names}
         return facts | {"low": low, "high": high, "pvalue_is_bound": self.pvalue_is_bound}
 
@@ -473,7 +473,7 @@ class Audit:
             whole_number("top", top)
         return json_object(
             {
-                **{name: getattr(self, name) for name in IN_JSON},
+                **{name: getattr(self, name) for name in JSON_FIELDS},
                 "pvalue_is_bound": at_floor(self.pvalue, self.draws),
                 "ablated_group": self.ablated_group.facts,
                 "groups": [group.facts for group in self.groups[:top]],
@@ -532,9 +532,9 @@ class Audit:
         return group_table(self.groups[:top], findings=True)
 
     def _repr_html_(self) -> str:
-        are = pluralize(len(self.groups) - IN_NOTEBOOKS, "more group is", "more groups are")
-        more = f"{are} in .groups, the worst first." if len(self.groups) > IN_NOTEBOOKS else ""
-        return html_paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + html_paragraphs(more)
+        are = pluralize(len(self.groups) - NOTEBOOK_GROUPS, "more group is", "more groups are")
+        more = f"{are} in .groups, the worst first." if len(self.groups) > NOTEBOOK_GROUPS else ""
+        return html_paragraphs(self.verdict) + self.sheet(NOTEBOOK_GROUPS).as_html() + html_paragraphs(more)
 
     def __str__(self) -> str:
         whole = f"Kuiper of everyone: {self.everyone.kuiper:.6g}"
@@ -550,7 +550,7 @@ class Audit:
         return "\n".join(
             [
                 self.verdict,
-                f"{AUDITED[self.statistic]} audit of {pluralize(self.n, 'row')}{dropped_note(self.dropped)}, "
+                f"{TITLES[self.statistic]} audit of {pluralize(self.n, 'row')}{dropped_note(self.dropped)}, "
                 f"{self.looked_at}",
                 f"  M          {self.metric:.6g}   ({whole}){raw}",
                 f"  M/sigma_0  {self.ratio:.4g}",

@@ -15,7 +15,7 @@ from calibrant.errors import InvalidInputError, TooFewClustersError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
 from calibrant.groups.compare_groups_result import (
-    UNNAMED,
+    DEFAULT_COLUMN,
     GroupComparison,
     GroupDifference,
     GroupLevel,
@@ -42,7 +42,7 @@ MAX_PAIRED = 30  # groups up to which every pair is compared
 MAX_PERMUTED = 500_000  # records: seconds, not minutes
 MAX_WEIGHTED = 20_000  # the same where every draw has a covariance of its own
 MAX_MORE_DRAWS = 9999  # so that p-values adjusted for many values of `within` can still be small
-SEVERAL = "`within` takes the second column, and audit takes several columns and their combinations"
+ONE_COLUMN_HINT = "`within` takes the second column, and audit takes several columns and their combinations"
 
 
 def compare_groups(
@@ -232,11 +232,11 @@ def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
         raise InvalidInputError(argument, "must be given", "got None", "one label per row")
     one_by_one = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
     if one_by_one or getattr(groups, "name", "") is None:  # a series without a name
-        groups = {UNNAMED: groups}
+        groups = {DEFAULT_COLUMN: groups}
     columns = code_columns(groups, checked.length, argument, labels=checked.labels)
     if len(columns) != 1:
         names = ", ".join(column.name for column in columns)
-        raise InvalidInputError(argument, "must be one column", f"got {names}", SEVERAL)
+        raise InvalidInputError(argument, "must be one column", f"got {names}", ONE_COLUMN_HINT)
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     column = columns[0].drop_unused_labels(rows).take(rows)
     if not 2 <= len(column.labels) <= MAX_GROUPS:
@@ -263,15 +263,15 @@ class _Rows:
         """Put rows in an order that does not depend on theirs, so that sums agree in the last digit."""
         outcome = checked.outcome.astype(np.float64)
         weight = checked.weight
-        keys = (outcome, checked.prediction, column.codes)
-        order = np.lexsort(keys if weight is None else (weight, *keys))
+        keys = (*(() if weight is None else (weight,)), outcome, checked.prediction, column.codes)
+        order = np.lexsort(keys)
         return cls(
             list(column.labels),
             column.codes[order].astype(np.intp),
             checked.prediction[order],
             outcome[order],
             None if weight is None else weight[order] / weight.max(),
-            None if clusters is None else clusters.codes[order],
+            None if clusters is None else clusters.by_content(*keys).codes[order],
         )
 
     def scores(self, codes: npt.NDArray[np.intp]) -> StratifiedScores:

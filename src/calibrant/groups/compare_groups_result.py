@@ -23,7 +23,7 @@ from calibrant.inference.pvalues import could_flip, holm
 from calibrant.results import Result, Table, TableCell, html_paragraphs, number_cell, text_cell
 
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
-INTERVALS_ALONE = (
+INTERVALS_NOTE = (
     "Difference: observed minus predicted, in points. Each interval is for one group alone: among many "
     "groups some exclude 0 by chance. The tests here ask whether groups differ from each other; "
     "`calibrant audit` says which groups are wrong."
@@ -32,7 +32,7 @@ TREND_MEANS = (
     "Lowest and highest: observed minus predicted, in points. Trend: the factor by which the odds change "
     "from one group to the next at equal predictions. Adjusted p-values allow for all lines (Holm)."
 )
-UNNAMED = "group"  # the column of groups that came without a name
+DEFAULT_COLUMN = "group"  # the column of groups that came without a name
 MAX_PAIRS_DESCRIBED = 3
 MAX_PAIRS_SHOWN = 15
 MIN_PAIRS_SHOWN = 5  # where no pair differs by more than chance
@@ -165,8 +165,8 @@ class GroupComparison(Result):
             p = f"Holm-adjusted {pvalue_phrase(pair.adjusted)}"
             pairs.append(f"At equal predictions, the outcome is more likely in {high} than in {low} ({p}).")
         mixed = f"All values of {self.within_column} together:" if self.within_column else ""
-        said = [mixed, self.sentence(), *pairs, *self._drift(), self._how()]
-        return " ".join([*self._within_each(), *filter(None, said)])
+        overall = [mixed, self.sentence(), *pairs, *self._drift(), self._how()]
+        return " ".join([*self._within_each(), *filter(None, overall)])
 
     def _within_each(self) -> list[str]:
         """Say in which values of the second column the groups differ, and in which there is a trend."""
@@ -179,22 +179,22 @@ class GroupComparison(Result):
                 part.name: part.trend_adjusted for part in self.within if part.trend_adjusted is not None
             },
         }
-        said = []
+        sentences = []
         for what, adjusted in found.items():
             ranked = sorted(adjusted.items(), key=lambda one: one[1])
             sure = [f"{name} ({pvalue_phrase(p)})" for name, p in ranked if p <= level]
             where = f"in {len(sure):,} of {len(ranked):,}: {', '.join(sure)}"
             where = where if sure else f"in none of {len(ranked):,}"
-            said += [f"Within {self.within_column}, {what} beyond chance {where}."] if ranked else []
-        if said:
-            said.append(f"These p-values are adjusted for all values of {self.within_column} (Holm).")
+            sentences += [f"Within {self.within_column}, {what} beyond chance {where}."] if ranked else []
+        if sentences:
+            sentences.append(f"These p-values are adjusted for all values of {self.within_column} (Holm).")
         undecided = [part.name for part in self.within if part.undecided]
         if undecided:
-            said.append(f"Undecided, since other draws could change it: {', '.join(undecided)}.")
+            sentences.append(f"Undecided, since other draws could change it: {', '.join(undecided)}.")
         if self.left_out:
             why = "; ".join(f"{name} ({reason.rstrip('.')})" for name, reason in self.left_out.items())
-            said.append(f"Not compared: {why}.")
-        return said
+            sentences.append(f"Not compared: {why}.")
+        return sentences
 
     def sentence(self) -> str:
         """Say whether the groups differ by more than chance, and which are farthest apart."""
@@ -205,7 +205,7 @@ class GroupComparison(Result):
             f"{predicted_observed(group.predicted, group.happened)}"
             for group in (low, high)
         )
-        of_column = "" if self.column == UNNAMED else f" of {self.column}"
+        of_column = "" if self.column == DEFAULT_COLUMN else f" of {self.column}"
         which, p = f"{len(self.groups):,} groups{of_column}", self._written(self.pvalue)
         if not self.comparable:
             same = {group.happened for group in self.groups} in ({0.0}, {1.0})
@@ -265,12 +265,12 @@ class GroupComparison(Result):
         else:
             drawn = pluralize(self.draws, "permutation" if self.method == "permutation" else "draw")
             how = ", approximate" + (f", {drawn}, seed {self.seed}" if self.simulated else "")
-        said = [f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}{how}."]
+        sentences = [f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}{how}."]
         if self.certain:
             wrong = pluralize(self.wrong, "of them was", "of them were") if self.wrong else "none of them was"
             are = pluralize(self.certain, "prediction is", "predictions are")
-            said.append(f"{are} exactly 0 or 1; {wrong} wrong.")
-        return " ".join(filter(None, [*said, self.clusters]))
+            sentences.append(f"{are} exactly 0 or 1; {wrong} wrong.")
+        return " ".join(filter(None, [*sentences, self.clusters]))
 
     def rows(self) -> tuple[GroupLevel, ...]:
         """Return what `to_frame` has one row for: the groups."""

@@ -244,7 +244,7 @@ def shallow_tree(
 
 MIN_RECORDS = 20  # records
 ROUNDING = 1e-10  # a simulated advantage this close below the observed one counts as equal to it
-GROWTH = TreeParams(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0, scattered=True)
+TREES = TreeParams(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0, scattered=True)
 MAX_RULE_COLUMNS = 4  # columns that the rules may speak of
 
 
@@ -353,7 +353,7 @@ def _fit(model: Any, rows: Array, records: Records, categorical: tuple[int, ...]
     """Return a function of rows that predicts the residual."""
     residual = records.outcome - records.prediction
     if model is None:
-        growth = replace(GROWTH, categorical=categorical)
+        growth = replace(TREES, categorical=categorical)
         return boosted_means(rows, residual, np.ascontiguousarray(records.weight), growth).predict
     model = copy.deepcopy(model)
     model.fit(rows, residual, **({"sample_weight": records.weight} if records.weighted else {}))

@@ -46,7 +46,7 @@ from calibrant.records import Records
 from calibrant.results import Array
 
 NULL_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
-DIGITS = 5  # binary digits between looks at which records are done
+DIGITS_PER_LOOK = 5  # binary digits between looks at which records are done
 ALL_BITS = ~np.uint64(0)
 MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
@@ -165,7 +165,7 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
     undecided = np.full((len(rows), words), ALL_BITS)
     while len(rows):
         ones = np.zeros_like(undecided)
-        for _ in range(DIGITS):
+        for _ in range(DIGITS_PER_LOOK):
             rest = rest + rest
             digit = rest >= 1.0
             rest -= digit
@@ -199,12 +199,12 @@ def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Genera
     return sums
 
 
-CURVES = 5  # worst subpopulations whose curves are kept
+MAX_CURVES = 5  # worst subpopulations whose curves are kept
 MAX_INTERVALS = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
 CHART_POINTS = 512
-SOME_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
-BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
-GROWTH = 2  # times as many draws at each attempt to decide which groups are wrong
+MIN_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
+NULL_MEANS = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
+DRAWS_GROWTH = 2  # times as many draws at each attempt to decide which groups are wrong
 MAX_STEPS = 4 * 10**9  # of simulated curves, about a second, for more than MORE_DRAWS times the draws
 MAX_BITS = 1 << 31  # of simulated outcomes in memory at a time
 
@@ -328,7 +328,7 @@ class TestFamily:
 
     def _remember(self, batch: Batch, curves: Curves) -> None:
         """Keep the subpopulations with the most evidence, and of those with some the largest errors."""
-        error = np.where(curves.z >= SOME_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)
+        error = np.where(curves.z >= MIN_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)
         for kept, score in ((self.worst, curves.z), (self.largest, error)):
             for k in np.argsort(-score, kind="stable")[:MAX_INTERVALS].tolist():
                 if (
@@ -373,7 +373,7 @@ class TestFamily:
             if not any(could_flip(pvalue, self.drawn) for pvalue in pvalues.tolist()):
                 break
             block = max(draws, MAX_BITS // self.records.n)
-            self.simulated = again(min((GROWTH - 1) * self.drawn, most - self.drawn, block)).simulated
+            self.simulated = again(min((DRAWS_GROWTH - 1) * self.drawn, most - self.drawn, block)).simulated
 
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
@@ -387,7 +387,7 @@ class TestFamily:
         statistic = np.abs(columns["gap"]) if self.terms.statistic == "mean" else columns["kuiper"]
         columns |= {
             "share": weight / weight[0],
-            "expected": sigma * BROWNIAN[self.terms.statistic],
+            "expected": sigma * NULL_MEANS[self.terms.statistic],
             "metric": z * sigma[0] if sigma[0] > 0 else statistic,
             "predictions": np.array(["none", "too low", "too high"])[self._column("direction")],
             "start": np.where(first >= 0, value[first], value[0]),
@@ -438,14 +438,13 @@ class TestFamily:
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""
-        return tuple(map_threads(self._curve, (batch for _, batch in self.worst[:CURVES])))
+        return tuple(map_threads(self._curve, (batch for _, batch in self.worst[:MAX_CURVES])))
 
     def _curve(self, alone: Batch) -> GroupCurve:
         members = alone.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
-        points = np.zeros((CHART_POINTS + 4, 3))
-        count = thinned_curve(members, self.terms.rows, stretch, points)
-        weight, prediction, curve = np.vstack((points[:1], points[:count])).T
+        points = thinned_curve(members, self.terms.rows, stretch)
+        weight, prediction, curve = np.vstack((points[:1], points)).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(alone.rules[0], weight / weight[-1], prediction, curve / weight[-1])
 

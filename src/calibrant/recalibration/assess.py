@@ -16,7 +16,7 @@ from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels, joined_costs
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, pluralize
-from calibrant.groups.audit_result import MAX_GROUPS_IN_NOTEBOOK
+from calibrant.groups.audit_result import NOTEBOOK_GROUPS
 from calibrant.metrics.decisions.worst_case import u_calibration_error
 from calibrant.metrics.scores import CLIP
 from calibrant.metrics.smooth import smooth_calibration_error
@@ -140,8 +140,8 @@ class Assessment:
         if self.for_whom is None:
             return shown
         changes, left = (
-            self.for_whom.changes[:MAX_GROUPS_IN_NOTEBOOK],
-            len(self.for_whom.changes) - MAX_GROUPS_IN_NOTEBOOK,
+            self.for_whom.changes[:NOTEBOOK_GROUPS],
+            len(self.for_whom.changes) - NOTEBOOK_GROUPS,
         )
         every = change_table(changes).as_html() + score_sheet(changes).as_html()
         are = pluralize(left, "more group is", "more groups are")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.formatting import format_value, pluralize, pvalue_phrase
-from calibrant.groups.audit_result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit, power_note
+from calibrant.groups.audit_result import GROUP_INTERVALS_NOTE, TITLES, Z_MEANING, Audit, power_note
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.search import Search
 from calibrant.inference.pvalues import LEVEL
@@ -20,7 +20,7 @@ from calibrant.report.charts.online import (
     expert_weights,
     gain_over_time,
 )
-from calibrant.report.page import PageVerdict, Section, rendered
+from calibrant.report.rendering import PageVerdict, Section, rendered
 from calibrant.results import Array, Table, number_cell, text_cell
 
 MAX_GROUPS = 500  # groups in the table
@@ -45,7 +45,7 @@ def audit_page(audited: Audit, *, title: str, subtitle: str = "", confirmed: Sea
         verdict = PageVerdict(lead, f"{said} {power_note(audited)}", step)
     text = (
         "The table compares what was predicted for each group with what was observed. A false alarm anywhere "
-        f"among the groups has probability 5%. {Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
+        f"among the groups has probability 5%. {Z_MEANING[audited.statistic]} {GROUP_INTERVALS_NOTE}"
     )
     notes = [f"Not tested: {audited.not_tested}."]
     if len(audited.groups) > MAX_GROUPS:
@@ -76,7 +76,7 @@ def audit_page(audited: Audit, *, title: str, subtitle: str = "", confirmed: Sea
         subtitle=subtitle,
         verdict=verdict,
         tone=tone,
-        facts=f"{AUDITED[audited.statistic]} audit of {pluralize(audited.n, 'row')}, {audited.looked_at}",
+        facts=f"{TITLES[audited.statistic]} audit of {pluralize(audited.n, 'row')}, {audited.looked_at}",
         parts=[*parts, Section("how", "How it was computed", (method,), folded=True)],
         drawn={"groups": forest.spec(audited), "group-curves": group_curves.spec(audited)},
         numbers=numbers,
