@@ -7,7 +7,7 @@ are given SQL that looks the piece up in lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -130,20 +130,22 @@ def apply_many_pieces(table: Any, fitted: Map, prediction: str, into: str) -> An
     return None
 
 
-def _predicted(fitted: Map, p: Array) -> Array:
-    """Return the map of a part of a column, NaN where it holds no prediction."""
+def _predicted(fitted: Map, p: Array, columns: Mapping[str, Any] | None = None) -> tuple[Array, list[str]]:
+    """Return the map of a column, NaN where it holds no prediction, and remarks on the covariates."""
     with np.errstate(invalid="ignore"):
         usable = (p >= 0) & (p <= 1)
+    kept = None if columns is None else {name: column[usable] for name, column in columns.items()}
     q = np.full(len(p), np.nan)
-    q[usable] = fitted.predict(p[usable])
-    return q
+    q[usable] = fitted.predict(p[usable], kept)
+    remarks = fitted.remarks(p[usable], kept) if kept is not None and usable.any() else ()
+    return q, list(remarks)
 
 
 def _by_polars(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
     import polars as pl
 
     def mapped(part: Any) -> Any:
-        return pl.Series(_predicted(fitted, part.to_numpy()), nan_to_null=True)
+        return pl.Series(_predicted(fitted, part.to_numpy())[0], nan_to_null=True)
 
     column = pl.col(prediction).cast(pl.Float64)
     return frame.with_columns(
@@ -155,7 +157,7 @@ def _by_dask(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
     import pandas as pd
 
     def mapped(part: Any) -> Any:
-        return pd.Series(_predicted(fitted, part.to_numpy(np.float64, na_value=np.nan)), part.index)
+        return pd.Series(_predicted(fitted, part.to_numpy(np.float64, na_value=np.nan))[0], part.index)
 
     return frame.assign(**{into: frame[prediction].map_partitions(mapped, meta=(into, "f8"))})
 
@@ -280,20 +282,18 @@ def _usable(p: Any) -> Any:
     return (p >= 0) & (p <= 1) & (p - p == 0)
 
 
-def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, Array]:
-    """Add the column by numbers; return the frame and the predictions as an array, NaN for missing."""
+def eagerly(
+    table: Any, fitted: Map, prediction: str, into: str, columns: Mapping[str, Any] | None
+) -> tuple[Any, Array, list[str]]:
+    """Add the column by numbers; return the frame, the predictions (NaN for missing) and remarks."""
     import narwhals as nw
 
     p = _numbers(table[prediction], prediction)
-    with np.errstate(invalid="ignore"):
-        usable = (p >= 0) & (p <= 1)
-    q = np.full(len(p), np.nan)
-    q[usable] = predict(p[usable], usable)
-    series = nw.new_series(into, q, nw.Float64, backend=nw.get_native_namespace(table))
-    out = table.with_columns(series)
-    if not usable.all():
+    q, remarks = _predicted(fitted, p, columns)
+    out = table.with_columns(nw.new_series(into, q, nw.Float64, backend=nw.get_native_namespace(table)))
+    if np.isnan(q).any():
         out = out.with_columns(nw.when(~nw.col(into).is_nan()).then(nw.col(into)).alias(into))
-    return out.to_native(), p
+    return out.to_native(), p, remarks
 
 
 def _numbers(column: Any, name: str) -> Array:

@@ -239,10 +239,10 @@ class Recalibration:
         """
         from calibrant.recalibration.sql import class_sql, sql_of
 
-        if self.columns is not None:
-            check_column_order(column, self.classes, "columns")
-            return class_sql(self.map, column, self.columns, dialect)
-        return sql_of(self.map, column, dialect, tolerance)  # type: ignore[arg-type]  # checked there
+        if self.columns is None:
+            return sql_of(self.map, column, dialect, tolerance)  # type: ignore[arg-type]  # checked there
+        check_column_order(column, self.classes, "columns")
+        return class_sql(self.map, column, self.columns, dialect)
 
     def apply(self, frame: Any, *, prediction: str, into: str = "p_recalibrated") -> Any:
         """Return the frame with a column of recalibrated predictions; lazy frames stay lazy.
@@ -261,37 +261,22 @@ class Recalibration:
         table = checked_frame(frame, prediction, into)
         if isinstance(table, nw.LazyFrame):
             return lazily(table, self.map, prediction, into)
-        columns = None
-        if self.map.needs_covariates:
-            columns = columns_of(frame, len(table))
-
-        remarks: list[str] = []
-
-        def predicted(p: Array, usable: Any) -> Array:
-            kept = None if columns is None else {name: c[usable] for name, c in columns.items()}
-            if kept is not None and len(p):
-                remarks.extend(self.map.remarks(p, kept))
-            return self.map.predict(p, kept)
-
-        out, p = eagerly(table, predicted, prediction, into)
-        self._warn_of(p)
-        for text in remarks:
-            warnings.warn(text, RecalibrationWarning, stacklevel=2)
-        return out
-
-    def _warn_of(self, p: Array) -> None:
+        columns = columns_of(frame, len(table)) if self.map.needs_covariates else None
+        out, p, remarks = eagerly(table, self.map, prediction, into, columns)
+        said: list[str] = []
         with np.errstate(invalid="ignore"):
-            unusable = int(np.count_nonzero(~((p >= 0) & (p <= 1))))
-            outside = int(np.count_nonzero(((p < self.fit.low) | (p > self.fit.high)) & (p >= 0) & (p <= 1)))
-        if unusable:
+            usable = (p >= 0) & (p <= 1)
+            outside = int(np.count_nonzero(((p < self.fit.low) | (p > self.fit.high)) & usable))
+        if unusable := int(np.count_nonzero(~usable)):
             have = pluralize(unusable, "row has", "rows have")
-            text = f"{have} no prediction in [0, 1], and no value."
-            warnings.warn(text, RecalibrationWarning, stacklevel=3)
+            said.append(f"{have} no prediction in [0, 1], and no value.")
         if outside:
             seen = f"[{self.fit.low:g}, {self.fit.high:g}]"
             lie = pluralize(outside, "row lies", "rows lie")
-            text = f"{lie} outside {seen}, the range of the predictions it was fitted to."
-            warnings.warn(text, RecalibrationWarning, stacklevel=3)
+            said.append(f"{lie} outside {seen}, the range of the predictions it was fitted to.")
+        for text in (*said, *remarks):
+            warnings.warn(text, RecalibrationWarning, stacklevel=2)
+        return out
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_dict, (self.to_dict(),)

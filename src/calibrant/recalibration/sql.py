@@ -165,30 +165,12 @@ def _array(numbers: Iterable[float]) -> str:
     return f"ARRAY({', '.join(sql_number(float(one)) for one in texts)})"
 
 
-def find_dialect(name: str) -> SqlDialect:
-    if name not in DIALECTS:
-        raise reject_name("dialect", str(name), list(DIALECTS))
-    return DIALECTS[name]
-
-
 def quoted_column(name: str, dialect: SqlDialect) -> str:
     """Return a column name as an identifier of the engine."""
     mark = dialect.quote
     if not isinstance(name, str) or not name or any(letter in dialect.never for letter in name):
         raise InvalidInputError("column", "must be a plain name", f"got {name!r}")
     return mark + name.replace(mark, mark * 2) + mark
-
-
-def double_column(name: str, dialect: SqlDialect) -> Sql:
-    """Return a column as a double that can be reckoned with."""
-    text = f"CAST({quoted_column(name, dialect)} AS {dialect.double})"
-    return _StrictColumn(text) if dialect.strict else Sql(text)
-
-
-def where_usable(condition: str, rate: Sql, dialect: SqlDialect) -> str:
-    """Return the rate where a condition holds, else NULL: always a double."""
-    text = f"CASE WHEN {condition} THEN {rate.text} END"
-    return f"CAST({text} AS {dialect.double})" if dialect.strict else text
 
 
 def is_probability(number: Sql, dialect: str) -> str:
@@ -208,21 +190,9 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
         raise InvalidInputError("tolerance", "must lie in [0, 1)", f"got {tolerance!r}")
-    engine = find_dialect(dialect)
-    name = double_column(column, engine)
-    algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
-    mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
-    text = where_usable(is_probability(name, dialect), mapped, engine)
-    return within_limit(text, dialect, "pass a tolerance, such as 1e-6, to thin the knots")
-
-
-def within_limit(text: str, dialect: str, hint: str) -> str:
-    """Return the text, or refuse one that is longer than the engine is known to take."""
-    most = DIALECTS[dialect].most
-    if len(text) > most:
-        got = f"got {len(text):,} characters"
-        raise InvalidInputError(f"SQL for {dialect}", f"must have at most {most:,} characters", got, hint)
-    return text
+    thinned = fitted.thinned(float(tolerance))
+    (text,) = _usable_rates([column], dialect, lambda names, algebra: [thinned.expression(names[0], algebra)])
+    return _within_limit(text, dialect, "pass a tolerance, such as 1e-6, to thin the knots")
 
 
 COLUMN_SUFFIX = "_recalibrated"
@@ -236,16 +206,33 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     if isinstance(columns, str) or len(columns) != classes or len(set(columns)) != len(columns):
         rule = f"must name the columns of the {classes} classes, in order"
         raise InvalidInputError("column", rule, f"got {columns!r}")
-    engine = find_dialect(dialect)
-    cells = [double_column(name, engine) for name in columns]
-    algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
-    total = " + ".join(cell.text for cell in cells)
-    usable = [is_probability(cell, dialect) for cell in cells]
-    usable.append(f"ABS({total} - 1e0) <= {sql_number(ROW_SUM)}")
-    rates = fitted.expressions(cells, algebra) if isinstance(fitted, ClassMap) else cells  # no change
-    condition = " AND ".join(usable)
-    text = ", ".join(
-        f"{where_usable(condition, rate, engine)} AS {quoted_column(name + COLUMN_SUFFIX, engine)}"
-        for rate, name in zip(rates, columns, strict=True)
+    rates = _usable_rates(
+        columns, dialect, fitted.expressions if isinstance(fitted, ClassMap) else lambda names, _: names
     )
-    return within_limit(text, dialect, HINT)
+    names = [quoted_column(name + COLUMN_SUFFIX, DIALECTS[dialect]) for name in columns]
+    text = ", ".join(f"{rate} AS {name}" for rate, name in zip(rates, names, strict=True))
+    return _within_limit(text, dialect, HINT)
+
+
+def _usable_rates(columns: Sequence[str], dialect: str, rates: Callable[..., Sequence[Sql]]) -> list[str]:
+    """Return the SQL of rates of the columns, always doubles, NULL where these are not probabilities."""
+    if dialect not in DIALECTS:
+        raise reject_name("dialect", str(dialect), list(DIALECTS))
+    engine = DIALECTS[dialect]
+    kind = _StrictColumn if engine.strict else Sql
+    cells = [kind(f"CAST({quoted_column(name, engine)} AS {engine.double})") for name in columns]
+    usable = [is_probability(cell, dialect) for cell in cells]
+    if len(cells) > 1:
+        usable.append(f"ABS({' + '.join(cell.text for cell in cells)} - 1e0) <= {sql_number(ROW_SUM)}")
+    algebra, condition = SparkAlgebra() if dialect == "spark" else SqlAlgebra(), " AND ".join(usable)
+    texts = [f"CASE WHEN {condition} THEN {rate.text} END" for rate in rates(cells, algebra)]
+    return [f"CAST({text} AS {engine.double})" for text in texts] if engine.strict else texts
+
+
+def _within_limit(text: str, dialect: str, hint: str) -> str:
+    """Return the text, or refuse one that is longer than the engine is known to take."""
+    most = DIALECTS[dialect].most
+    if len(text) > most:
+        got = f"got {len(text):,} characters"
+        raise InvalidInputError(f"SQL for {dialect}", f"must have at most {most:,} characters", got, hint)
+    return text
