@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from browser.chromium import Chromium, find_chromium
-from calibrant.evaluation.page import page
+from calibrant.evaluation.report import page
 from calibrant.report.answers import Answers
 
 pytestmark = pytest.mark.browser

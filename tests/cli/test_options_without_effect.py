@@ -11,7 +11,7 @@ import pytest
 from typed import calibrant
 
 from calibrant.files import atomic_write
-from calibrant.report import page
+from calibrant.report import rendering
 
 COLUMNS = ("-y", "y", "-p", "p")
 
@@ -216,11 +216,11 @@ def test_a_page_needs_no_home_and_no_whole_cache(monkeypatch, tmp_path):
 
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda: "vegaEmbed()")  # the true one takes seconds
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    code = page.library.__wrapped__()
+    code = rendering.library.__wrapped__()
     [kept] = (tmp_path / "calibrant").iterdir()
     kept.write_text("")  # a crash between writing and the disk
-    assert page.library.__wrapped__() == code
+    assert rendering.library.__wrapped__() == code
     assert kept.read_text(encoding="utf-8") == code
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", classmethod(nobody))
-    assert page.library.__wrapped__() == code
+    assert rendering.library.__wrapped__() == code

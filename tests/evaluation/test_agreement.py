@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.page import page
 from calibrant.evaluation.repair_preview import group_differences
+from calibrant.evaluation.report import page
 from calibrant.formatting import format_value, limits_text, percent_pair
 from calibrant.groups.audit_result import group_table
 from evaluation.test_verdicts import KINDS, drawn

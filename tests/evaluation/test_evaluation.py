@@ -14,7 +14,7 @@ from samples import samples
 import calibrant as cb
 from calibrant.demo import demonstration
 from calibrant.metrics.lookup import measures
-from calibrant.report.page import library, script_json
+from calibrant.report.rendering import library, script_json
 
 
 def data(n=800, wrong=0.0, seed=3):

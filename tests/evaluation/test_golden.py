@@ -9,7 +9,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.evaluation.evaluate import SCHEMA_VERSION
-from calibrant.report.page import script_json
+from calibrant.report.rendering import script_json
 
 GOLDEN = Path(__file__).parent / "golden"
 FREE = {

@@ -12,8 +12,8 @@ from scipy.special import expit, logit
 
 import calibrant as cb
 from calibrant.evaluation import repair_preview
-from calibrant.evaluation.page import sections
 from calibrant.evaluation.repair_preview import group_repair
+from calibrant.evaluation.report import sections
 
 QUICK = {"draws": 19, "confidence": 0, "measures": ["smooth"], "seed": 1}
 

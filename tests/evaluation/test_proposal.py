@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.page import sections
 from calibrant.evaluation.repair_preview import CANDIDATES, MAX_PROPOSAL_CELLS, coarse_sample, propose
+from calibrant.evaluation.report import sections
 
 
 def forecasts(n, slope, *, weighted=False, fractional=False, digits=None):

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import calibrant as cb
-from calibrant.report.page import script_json
+from calibrant.report.rendering import script_json
 from evaluation.test_verdicts import KINDS, drawn
 
 SCHEMA = json.loads(files("calibrant.evaluation").joinpath("evaluation.schema.json").read_text())

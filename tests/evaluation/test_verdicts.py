@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.page import page
+from calibrant.evaluation.report import page
 from evaluation.printed_rules import check_printed
 
 KINDS = (

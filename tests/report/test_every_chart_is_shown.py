@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.page import sections, specifications
 from calibrant.evaluation.repair_preview import group_differences, propose
+from calibrant.evaluation.report import sections, specifications
 from calibrant.report import charts
 from calibrant.report.charts.canvas import drawing
 
@@ -43,8 +43,8 @@ def test_every_chart_is_in_a_section(page):
     keys, shown = page
     lost = sorted((keys | keys_in_the_source()) - shown - set(WITHOUT_A_SECTION))
     assert not lost, (
-        f"{lost} of specifications() in evaluation/page.py are in no section: name each among the "
-        "figures of a section in evaluation/page.py, or in WITHOUT_A_SECTION of this file with the reason"
+        f"{lost} of specifications() in evaluation/report.py are in no section: name each among the "
+        "figures of a section in evaluation/report.py, or in WITHOUT_A_SECTION of this file with the reason"
     )
 
 
@@ -58,5 +58,5 @@ def test_every_chart_can_be_drawn_in_a_notebook():
 
 def test_every_figure_of_a_section_is_drawn(page):
     keys, shown = page
-    assert shown <= keys, f"{sorted(shown - keys)}: add a line to specifications() in evaluation/page.py"
+    assert shown <= keys, f"{sorted(shown - keys)}: add a line to specifications() in evaluation/report.py"
     assert keys == keys_in_the_source(), "the evaluation of this file must have data for every chart"

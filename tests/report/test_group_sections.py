@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.page import page
 from calibrant.evaluation.repair_preview import group_differences
+from calibrant.evaluation.report import page
 
 RNG = np.random.default_rng(5)
 N = 1200

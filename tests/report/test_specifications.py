@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.page import specifications
 from calibrant.evaluation.repair_preview import group_differences, propose
+from calibrant.evaluation.report import specifications
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
 from calibrant.report.charts.canvas import as_altair, as_charts, drawing

@@ -118,7 +118,7 @@ class DistributionEvaluation(Result):
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.report.page import Overview, PageVerdict, rendered
+        from calibrant.report.rendering import Overview, PageVerdict, rendered
 
         check_target(path)
         table = (self.quantiles or self.pit).sheet()
@@ -142,7 +142,7 @@ class DistributionEvaluation(Result):
 
 def _sections(found: DistributionEvaluation) -> list[Any]:
     """Return what is folded below the histogram."""
-    from calibrant.report.page import GROUPS_SHOWN, Section
+    from calibrant.report.rendering import GROUPS_SHOWN, Section
 
     score = "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
     parts: list[tuple[str, str, str, Table]] = []

@@ -120,7 +120,7 @@ class Evaluation:
     @property
     def charts(self) -> Mapping[str, Any]:
         """The Altair charts by name; each can be shown in a notebook or saved on its own."""
-        from calibrant.evaluation.page import specifications
+        from calibrant.evaluation.report import specifications
         from calibrant.report.charts.canvas import as_charts
 
         proposal = propose(self.forecasts, seed=self.seed)
@@ -128,7 +128,7 @@ class Evaluation:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.evaluation.page import page
+        from calibrant.evaluation.report import page
 
         check_target(path)
         return atomic_write(path, page(self))

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Protocol
 from calibrant.censoring import censored
 from calibrant.errors import Hint, InvalidInputError, UnreadableFileError
 from calibrant.evaluation.evaluate import SCHEMA, Evaluation, evaluate
-from calibrant.evaluation.page import page
+from calibrant.evaluation.report import page
 from calibrant.metrics.lookup import stored_measure
 from calibrant.report.answers import Answers
-from calibrant.report.page import script_json
+from calibrant.report.rendering import script_json
 from calibrant.results import Result, html_paragraphs
 from calibrant.sketch.sketch import Sketch
 

@@ -65,7 +65,7 @@ class LogEvaluation:
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.evaluation.page import page
+        from calibrant.evaluation.report import page
 
         check_target(path)
         return atomic_write(path, page(self.evaluation, answers=self.answers, facts=self.log.sentences()))

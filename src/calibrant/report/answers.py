@@ -12,7 +12,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, columns, drawing, field
 from calibrant.report.charts.distributions import risk_curve
-from calibrant.report.page import Section
+from calibrant.report.rendering import Section
 from calibrant.results import Array, Result, Table, number_cell
 
 RISKS = (0.01, 0.05, 0.1, 0.2)  # error rates for which a threshold is looked for

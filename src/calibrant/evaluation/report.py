@@ -22,7 +22,7 @@ from calibrant.groups.classification_rates import TRADE_OFF, audited_error_rates
 from calibrant.recalibration.assess_groups import WORDS_OF_CHANGE, change_table
 from calibrant.report import charts
 from calibrant.report.charts.canvas import Spec
-from calibrant.report.page import GROUPS_SHOWN, Overview, PageVerdict, Section, rendered
+from calibrant.report.rendering import GROUPS_SHOWN, Overview, PageVerdict, Section, rendered
 
 if TYPE_CHECKING:
     from calibrant.evaluation.evaluate import Evaluation
