@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize
-from calibrant.frames import collect, repeated_names
+from calibrant.frames import collect, open_frame
 from calibrant.inputs import check_aligned, check_same_length, is_missing, to_array
 from calibrant.results import Array
 
@@ -188,14 +188,8 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
         return [(f"x{j}", data[:, j]) for j in range(data.shape[1])]  # masked parts stay masked
     import narwhals as nw
 
-    try:
-        frame: Any = nw.from_native(data, allow_series=True)
-    except TypeError:
-        hint = "a data frame, a mapping of columns, a named series and a two-dimensional array can be used"
-        raise InvalidInputError(argument, "must be columns", f"got {type(data).__name__}", hint) from None
-    except nw.exceptions.DuplicateError as error:
-        raise repeated_names(argument, error) from None
-    frame = collect(frame)
+    hint = "a data frame, a mapping of columns, a named series and a two-dimensional array can be used"
+    frame = collect(open_frame(data, argument, "must be columns", hint, allow_series=True))
     if isinstance(frame, nw.Series):
         if frame.name in (None, ""):  # which its groups are called by
             hint = f'pass {argument}={{"region": series}}, or rename it'

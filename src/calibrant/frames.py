@@ -104,20 +104,22 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
     if isinstance(frame, Mapping):
         _check_columns(wanted, list(frame))
         return frame
+    hint = "pass any data frame, a mapping of names to columns, or arrays without names"
+    table = open_frame(frame, "frame", "must be a data frame", hint)
+    _check_columns(wanted, table.collect_schema().names())
+    return collect(table.select(*dict.fromkeys(wanted)))
+
+
+def open_frame(data: Any, subject: str, rule: str, hint: str, **options: Any) -> Any:
+    """Return a frame as narwhals knows it, or refuse data that is not one or repeats the name of a column."""
     import narwhals as nw
 
     try:
-        table: Any = nw.from_native(frame)
-        known = table.collect_schema().names()
+        return nw.from_native(data, **options)
     except TypeError:
-        got = f"got {type(frame).__name__}"
-        hint = "pass any data frame, a mapping of names to columns, or arrays without names"
-        raise InvalidInputError("frame", "must be a data frame", got, hint) from None
+        raise InvalidInputError(subject, rule, f"got {type(data).__name__}", hint) from None
     except nw.exceptions.DuplicateError as error:
-        raise repeated_names("frame", error) from None
-    _check_columns(wanted, known)
-    table = table.select(*dict.fromkeys(wanted))
-    return collect(table)
+        raise repeated_names(subject, error) from None
 
 
 def repeated_names(subject: str, error: Exception) -> InvalidInputError:

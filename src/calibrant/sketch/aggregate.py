@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, MissingDependencyError, Place, reject_name
 from calibrant.formatting import pluralize
-from calibrant.frames import collect, from_xarray, repeated_names
+from calibrant.frames import collect, from_xarray, open_frame
 from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array
 from calibrant.io.session import identifier
 from calibrant.io.sources import SourceColumn
@@ -205,13 +205,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
     """Wrap the user's frame, and refuse columns that are absent or not numeric."""
     import narwhals as nw
 
-    try:
-        table: Any = nw.from_native(frame)
-    except TypeError:
-        got, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
-        raise InvalidInputError("frame", "must be a data frame", got, hint) from None
-    except nw.exceptions.DuplicateError as error:
-        raise repeated_names("frame", error).with_parts(hint="rename them") from None
+    table = open_frame(frame, "frame", "must be a data frame", "pass arrays to Sketch.from_arrays")
     schema = table.collect_schema()
     for name in columns.wanted:
         if name not in schema:

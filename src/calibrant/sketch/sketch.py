@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Cells, Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.audit_sketch import Strata
 from calibrant.metrics.lookup import measure, measures
 from calibrant.metrics.registry import Measure
-from calibrant.records import Missing, check_records, warn_if_swapped
+from calibrant.records import Missing, check_missing, check_records, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.sketch import storage
 from calibrant.sketch.aggregate import MAX_GROUPS, Columns, aggregate, as_frame, refuse, refuse_many_groups
@@ -44,12 +44,6 @@ def as_names(by: str | list[str] | None) -> tuple[str, ...]:
     if not listed or len(set(names)) < len(names):
         raise InvalidInputError("by", "must name different columns", f"got {by!r}")
     return tuple(names)
-
-
-def check_choice(**choices: str) -> None:
-    for name, choice in choices.items():
-        if choice not in ("error", "drop"):
-            raise reject_name(name, choice, ["error", "drop"])
 
 
 MAX_PARTS_KEPT = 10_000  # the latest parts; as many days are 27 years
@@ -117,7 +111,7 @@ class Sketch:
         outcomes outside [0, 1] and weights that are negative or infinite.
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
-        check_choice(missing=missing, invalid=invalid)
+        check_missing(missing=missing, invalid=invalid)
         frame = as_frame(frame, columns)
         contents = aggregate(frame, columns, check_cells(cells))
         refuse_many_groups(len(contents.labels), columns.by, max_groups)
@@ -144,7 +138,7 @@ class Sketch:
         `progress` is called now and then with the share of the work that is done.
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
-        check_choice(missing=missing, invalid=invalid)
+        check_missing(missing=missing, invalid=invalid)
         return cls._of(
             aggregate_file(
                 path, columns, check_cells(cells), missing, invalid, progress, max_groups=max_groups
