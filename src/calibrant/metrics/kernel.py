@@ -70,24 +70,19 @@ def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) 
     values, residuals = forecasts.values, forecasts.residuals
     if kernel == "laplace":
         return laplace_form(values, residuals, bandwidth)
-    if callable(kernel):
-        product = _blocked_product(values, residuals, kernel)
-    elif kernel == "gaussian":
-        product = _blocked_product(values, residuals, lambda u, v: _gaussian((u - v) / bandwidth))
-    else:
+    if not callable(kernel) and kernel != "gaussian":
         raise reject_name("kernel", str(kernel), ["laplace", "gaussian", "a callable"])
+
+    def gaussian(u: Array, v: Array) -> Array:  # exp(-40^2) is 0 already, a larger square may overflow
+        return np.asarray(np.exp(-(np.minimum(np.abs((u - v) / bandwidth), 40.0) ** 2)))
+
+    product = _blocked_product(values, residuals, kernel if callable(kernel) else gaussian)
     square = dot(residuals, product)
     # named kernels are positive definite: below 0 is rounding
     if callable(kernel) and square < -1e-9 * float(np.sum(np.abs(residuals)) * np.sum(np.abs(product))):
-        raise InvalidInputError(
-            "kernel", "must be positive definite", f"got a quadratic form of {square:.3g}"
-        )
+        got = f"got a quadratic form of {square:.3g}"
+        raise InvalidInputError("kernel", "must be positive definite", got)
     return max(square, 0.0), product
-
-
-def _gaussian(apart: Array) -> Array:
-    reach = np.minimum(np.abs(apart), 40.0)  # exp(-40^2) is 0 already, a larger square may overflow
-    return np.asarray(np.exp(-(reach**2)))
 
 
 def _blocked_product(values: Array, residuals: Array, kernel: Callable[[Array, Array], Array]) -> Array:
@@ -123,7 +118,11 @@ def _kernel_bounds(forecasts: Forecasts, measured: Certified, settings: Settings
     if name not in ("laplace", "gaussian"):
         raise no_certificate("kernel", "got a kernel of your own")
     distance = reach(forecasts) / bandwidth
-    change = (_gaussian_change if name == "gaussian" else _laplace_change)(residual_mass(forecasts), distance)
+    mass = residual_mass(forecasts)
+    if name == "laplace":
+        change = _laplace_change(mass, distance)
+    else:  # feature maps of predictions d bandwidths apart differ by the root of 2 - 2 exp(-d^2)
+        change = float(mass @ np.sqrt(-2 * np.expm1(-(np.minimum(distance, 40.0) ** 2))))
     squared = bool(settings["squared"])
     norm = float(np.sqrt(measured.value)) if squared else measured.value
     slack = 4 * rounding(forecasts)
@@ -131,11 +130,6 @@ def _kernel_bounds(forecasts: Forecasts, measured: Certified, settings: Settings
     if squared:
         return bracketed(measured, max(0.0, norm - margin) ** 2 - slack, (norm + margin) ** 2 + slack)
     return widened(measured, margin)
-
-
-def _gaussian_change(mass: Array, distance: Array) -> float:
-    """Feature maps of predictions d bandwidths apart differ by the root of 2 - 2 exp(-d^2)."""
-    return float(mass @ np.sqrt(-2 * np.expm1(-(np.minimum(distance, 40.0) ** 2))))
 
 
 def _laplace_change(mass: Array, distance: Array) -> float:

@@ -111,11 +111,8 @@ def class_names(
         known = {label for label in labels if isinstance(label, Hashable) and label is not None}
         return named if len(set(named)) == count and known & set(named) else list(range(count))
     names = list(classes) if isinstance(classes, Iterable) else [classes]
-    if (
-        len(names) != count
-        or not all(isinstance(name, Hashable) for name in names)
-        or len(set(names)) < count
-    ):
+    hashable = all(isinstance(name, Hashable) for name in names)
+    if len(names) != count or not hashable or len(set(names)) < count:
         got = f"got {names!r} for {pluralize(count, 'column')}"
         raise InvalidInputError("classes", f"must name each column of {argument} once", got)
     return names
@@ -306,9 +303,8 @@ class ClassRows:
 
     def forecasts(self, outcome: npt.NDArray[np.bool_], prediction: Array, weights: Any) -> Forecasts:
         """Reduce to one question; rows that are left out are gaps, which Forecasts drops and counts."""
-        y, p = (
-            (outcome, prediction) if self.kept.all() else np.where(self.kept, (outcome, prediction), np.nan)
-        )
+        pair = outcome, prediction
+        y, p = pair if self.kept.all() else np.where(self.kept, pair, np.nan)
         return Forecasts(y, p, sample_weight=weights, missing=self.missing)
 
 
@@ -332,48 +328,30 @@ def checked_classes(
         raise InvalidInputError(names.outcome, "must be one class label per row", got)
     check_aligned(y_true, row_labels(probabilities), (names.outcome, names.prediction))
     check_aligned(sample_weight, row_labels(probabilities), (names.weight, names.prediction))
-    kept = _complete(table, labels, missing, called, names)
+    absent = np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
+    empty = np.isnan(table)
+    if missing == "error":
+        called.reject_cells("must not be missing", table, empty, DROP_MISSING)
+        reject_rows(names.outcome, "must not be missing", labels, absent, DROP_MISSING)
+    kept = np.asarray(~(empty.any(axis=1) | absent))
+    if not kept.any():
+        got = f"got {pluralize(len(table), 'row')}, all with one"
+        raise InvalidInputError(names.prediction, "must have a row without missing values", got)
     called.check_rows(table, kept)
-    known, columns = _whole(labels, kept), columns or columns_named(probabilities)
+    if labels.dtype.kind == "f" and np.all(labels[kept] == np.round(labels[kept])):
+        labels = np.where(kept, labels, 0).astype(np.int64)  # gaps had made fractions of them
+    known = [label if is_kept else None for label, is_kept in zip(labels.tolist(), kept, strict=True)]
+    columns = columns or columns_named(probabilities)
     classes = class_names(classes, columns, known, table.shape[1], names.prediction)
     places = _places([classes[0] if label is None else label for label in known], classes, names.outcome)
     return ClassRows(table, classes, places, kept, missing)
 
 
-def _complete(
-    table: Array, labels: npt.NDArray[Any], missing: Missing, columns: ClassColumns, names: InputNames
-) -> npt.NDArray[np.bool_]:
-    """Return the rows that have a label and every probability."""
-    absent = np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
-    empty = np.isnan(table)
-    gaps = np.asarray(empty.any(axis=1))
-    if missing == "error":
-        columns.reject_cells("must not be missing", table, empty, DROP_MISSING)
-        reject_rows(names.outcome, "must not be missing", labels, absent, DROP_MISSING)
-    kept = ~(gaps | absent)
-    if not kept.any():
-        rule, got = (
-            "must have a row without missing values",
-            f"got {pluralize(len(table), 'row')}, all with one",
-        )
-        raise InvalidInputError(names.prediction, rule, got)
-    return np.asarray(kept)
-
-
-def _whole(labels: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> list[Any]:
-    """Return the labels, None for gaps; whole numbers as such again, which gaps had made fractions."""
-    inside = labels[kept]
-    if labels.dtype.kind == "f" and np.all(inside == np.round(inside)):
-        labels = np.where(kept, labels, 0).astype(np.int64)
-    return [label if is_kept else None for label, is_kept in zip(labels.tolist(), kept, strict=True)]
-
-
 def _places(labels: list[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:
     """Return the column of each label."""
     place = {name: k for k, name in enumerate(names)}
-    result = np.array(
-        [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels], dtype=np.intp
-    )
+    found = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels]
+    result = np.array(found, dtype=np.intp)
     shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
     rule = f"must be one of the classes {shown}"
     reject_rows(subject, rule, np.array(labels, dtype=object), result < 0, classes_hint(labels, names))

@@ -92,7 +92,9 @@ def binned_squared_error(
         if bins is not None or ties == "random" or strategy != "quantile":
             got = "got bins, strategy or ties as well"
             raise InvalidInputError("partition", "must be given alone", got)
-        residual = _by_label(forecasts, partition)
+        if not callable(partition):
+            raise InvalidInputError("partition", "must be a function", f"got {partition!r}")
+        residual = _sums_by_label(forecasts, np.asarray(partition(forecasts.values)))
     elif ties == "random":
         if not isinstance(count, (int, np.integer)) or count < 1 or strategy != "quantile":
             raise InvalidInputError("ties", '"random" needs a number of quantile bins')
@@ -102,18 +104,8 @@ def binned_squared_error(
     return Certified.point(float(residual @ residual), bins=len(residual))
 
 
-def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike]) -> Array:
-    """Return the residual of each bin of the user's partition, one row for each of several.
-
-    Several partitions are equally likely: a randomized partition (Definition 3.1). Their residuals
-    are divided by the root of their number, so that the sum of squares is the mean over them.
-    """
-    if not callable(partition):
-        raise InvalidInputError("partition", "must be a function", f"got {partition!r}")
-    return _sums_by_label(forecasts, np.asarray(partition(forecasts.values)))
-
-
 def _sums_by_label(forecasts: Forecasts, labels: npt.NDArray[Any]) -> Array:
+    """Return the residual of each bin; those of several partitions (rows) have squares that add to a mean."""
     rows = labels.reshape(1, -1) if labels.ndim == 1 else labels
     if rows.ndim != 2 or not len(rows) or rows.shape[1] != forecasts.levels:
         got = f"got shape {labels.shape} for {forecasts.levels:,} predictions"
