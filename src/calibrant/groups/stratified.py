@@ -351,31 +351,22 @@ def difference_tests(
     """
     from scipy.special import ndtr
 
-    limit = scores.limit_pvalue()
-    slope = None if place is None else abs(scores.trend_statistic(place))
-    slope_limit = None if slope is None else min(1.0, 2 * float(ndtr(-slope)))
-    if draws == 0 or scores.rank == 0:
-        return StratifiedTests(limit, slope_limit, 0)
-
+    observed: list[float] = [scores.statistic]
+    limits = [scores.limit_pvalue()]
+    if place is not None:
+        observed.append(abs(scores.trend_statistic(place)))
+        limits.append(min(1.0, 2 * float(ndtr(-observed[1]))))
+    pvalues, simulated = limits, np.empty((0, 2))
     careful = scores.weight is not None or scores.cluster is not None
-
-    def pvalue(simulated: Array, observed: float, least: float) -> float:
-        reached = np.count_nonzero(simulated >= observed * (1 - ROUNDING))
-        return max((1 + reached) / (1 + len(simulated)), least if careful else 0.0)
-
-    def found(simulated: Array) -> StratifiedTests:
-        along = None
-        if slope is not None and slope_limit is not None:
-            along = pvalue(simulated[:, 1], slope, slope_limit)
-        return StratifiedTests(pvalue(simulated[:, 0], scores.statistic, limit), along, len(simulated))
-
-    simulated = scores.draw(place, draws, seed)
-    first = found(simulated)
-    known = first.pvalue if first.trend is None else first.trend
-    if not could_flip(known, draws, 1 - confidence):
-        return first
-    more = scores.draw(place, (MORE_DRAWS - 1) * draws, seed + 1)
-    return found(np.concatenate((simulated, more)))
+    if draws and scores.rank:
+        for block, more in enumerate((draws, (MORE_DRAWS - 1) * draws)):
+            simulated = np.concatenate((simulated, scores.draw(place, more, seed + block)))
+            reached = np.sum(simulated[:, : len(observed)] >= np.multiply(observed, 1 - ROUNDING), axis=0)
+            pvalues = ((1 + reached) / (1 + len(simulated))).tolist()
+            pvalues = list(map(max, pvalues, limits)) if careful else pvalues
+            if not could_flip(pvalues[-1], draws, 1 - confidence):
+                break
+    return StratifiedTests(pvalues[0], None if place is None else pvalues[1], len(simulated))
 
 
 class PairDifference(NamedTuple):
@@ -387,9 +378,6 @@ class PairDifference(NamedTuple):
     pvalue: float
 
 
-NOT_COMPARABLE = PairDifference(float("nan"), float("-inf"), float("inf"), 1.0)
-
-
 def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     """Compare group 0 with group 1: by which factor are its odds higher at equal predictions?
 
@@ -397,7 +385,7 @@ def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     recalibrated logits; others the normal law with the variance that the records show.
     """
     if scores.rank == 0:
-        return NOT_COMPARABLE
+        return PairDifference(float("nan"), float("-inf"), float("inf"), 1.0)
     binary = bool(np.all((scores.outcome == 0) | (scores.outcome == 1)))
     plain = binary and scores.weight is None and scores.cluster is None
     if plain and scores.covariance[0, 0] <= MAX_EXACT_VARIANCE:
@@ -409,7 +397,7 @@ class OverallCurve:
     """What predictions are worth overall, to tell whether a group differs from others at equal predictions.
 
     Predictions ascend. Outcomes of 0 to 1 (`rates`) are compared with the recalibrated prediction, others
-    with the prediction itself. What all groups are compared with is computed once.
+    with the prediction itself.
     """
 
     def __init__(
@@ -487,12 +475,19 @@ class OverallCurve:
 
 
 def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
+    """Add up the laws of the first group's events, given all events of each stratum."""
     law, events = (0, np.ones(1)), 0
     for k in scores.shared_strata.tolist():
         part = slice(scores.starts[k], scores.starts[k + 1])
         first = scores.group[part] == 0
         logits, outcome = scores.logits[part], scores.outcome[part]
-        law = law_of_sum(law, _events_of_first(logits, first, int(outcome.sum())))
+        total = int(outcome.sum())
+        tilt = common_shift(logits, total)
+        one, other = EventCount.of(logits[first], tilt), EventCount.of(logits[~first], tilt)
+        counts = np.arange(max(0, total - int(np.count_nonzero(~first))), min(total, int(first.sum())) + 1)
+        logs = one.at(counts) + other.at(total - counts)
+        masses = np.exp(logs - logs.max())
+        law = law_of_sum(law, (int(counts[0]), masses / masses.sum()))
         events += int(outcome[first].sum())
     counts = law[0] + np.arange(len(law[1]))
     with np.errstate(divide="ignore"):
@@ -501,16 +496,6 @@ def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     low, high = exact_interval(logs, counts, events, 0.0, confidence)
     shift = _conditional_estimate(logs, counts, events)
     return PairDifference(shift, low, high, max(MIN_PVALUE, min(1.0, 2 * min(tails))))
-
-
-def _events_of_first(logits: Array, first: npt.NDArray[np.bool_], total: int) -> tuple[int, Array]:
-    """Return the law of the first group's events given the total of a stratum."""
-    tilt = common_shift(logits, total)
-    one, other = EventCount.of(logits[first], tilt), EventCount.of(logits[~first], tilt)
-    counts = np.arange(max(0, total - int(np.count_nonzero(~first))), min(total, int(first.sum())) + 1)
-    logs = one.at(counts) + other.at(total - counts)
-    masses = np.exp(logs - logs.max())
-    return int(counts[0]), masses / masses.sum()
 
 
 def _conditional_estimate(logs: Array, counts: Codes, events: int) -> float:
