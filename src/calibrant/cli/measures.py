@@ -25,7 +25,7 @@ FACTS = (
 def list_measures(cite: bool, names: tuple[str, ...], json_: bool) -> None:
     """List the measures: what each is called, the key to type, its properties and its meaning."""
     if cite:  # tests and the net benefit have citations too
-        known = {name: row.citation for name, row in measures().items()} | OTHER_PAPERS
+        known = {name: entry.citation for name, entry in measures().items()} | OTHER_PAPERS
         for name in names:
             if name not in known:
                 raise reject_name("measure or test", name, list(known))
@@ -33,24 +33,26 @@ def list_measures(cite: bool, names: tuple[str, ...], json_: bool) -> None:
         return
     for name in names:
         if name in OTHER_PAPERS:
-            test = f"is a test, no measure: calibrant test FILE --measure {name}"
-            net = "is a curve, no measure: calibrant compare FILE --net-benefit 0.1,0.2"
+            test = f"is a test, not a measure: calibrant test FILE --measure {name}"
+            net = "is a curve, not a measure: calibrant compare FILE --net-benefit 0.1,0.2"
             work = f"cited as {OTHER_PAPERS[name]} (calibrant measures --bibtex {name})"
             raise InvalidInputError(f"{name} {net if name == 'net-benefit' else test}; {work}.")
-    rows = [find_measure(name) for name in names] or list(measures().values())
+    entries = [find_measure(name) for name in names] or list(measures().values())
     if json_:
-        show_json({"measures": [_facts(row) for row in rows]})
+        show_json({"measures": [_facts(entry) for entry in entries]})
         return
-    marks = [[_mark(getattr(row, name)) for name in PROPERTIES] for row in rows]
+    marks = [[_mark(getattr(entry, name)) for name in PROPERTIES] for entry in entries]
     if shown_form.get() == "table":  # two tables fit a terminal, one does not
-        show_table(["key", "meaning"], [[row.name, row.meaning] for row in rows])
+        show_table(["key", "meaning"], [[entry.name, entry.meaning] for entry in entries])
         click.echo()
         show_table(
             ["key", "measure", *PROPERTIES],
-            [[row.name, row.words, *mark] for row, mark in zip(rows, marks, strict=True)],
+            [[entry.name, entry.words, *mark] for entry, mark in zip(entries, marks, strict=True)],
         )
         return
-    table = [[row.words, row.name, *mark, row.meaning] for row, mark in zip(rows, marks, strict=True)]
+    table = [
+        [entry.words, entry.name, *mark, entry.meaning] for entry, mark in zip(entries, marks, strict=True)
+    ]
     show_table(["measure", "key", *PROPERTIES, "meaning"], table)
 
 
@@ -60,7 +62,7 @@ def _mark(fact: bool | str) -> str:
     return "yes" if fact else "-"
 
 
-def _facts(row: Measure) -> dict[str, object]:
-    entry = entry_of(row.citation)
-    cited = {"doi": entry.field("doi") if entry else None, "function": row.function.__name__}
-    return {name: getattr(row, name) for name in FACTS} | cited
+def _facts(entry: Measure) -> dict[str, object]:
+    work = entry_of(entry.citation)
+    cited = {"doi": work.field("doi") if work else None, "function": entry.function.__name__}
+    return {name: getattr(entry, name) for name in FACTS} | cited

@@ -68,7 +68,7 @@ def _names(chosen: tuple[str, ...], everything: bool) -> list[str]:
         )
     if chosen:
         return list(chosen)
-    return [row.name for row in measures().values() if not row.needs_both_outcomes]
+    return [entry.name for entry in measures().values() if not entry.needs_both_outcomes]
 
 
 def _gap(

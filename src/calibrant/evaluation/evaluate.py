@@ -211,7 +211,7 @@ def evaluate(
     pos_label
         The label that counts as 1, for outcomes that are text, categories or -1 and 1.
     measures
-        Rows to show; by default the headline rows of the registry.
+        Measures to show; by default the headline ones.
     confidence
         Of the intervals, 0 for none.
     draws, seed
@@ -259,7 +259,7 @@ def evaluate(
     if not wanted:
         raise InvalidInputError("measures", "must name a measure or more", "got none")
     null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
-    every = {row.name: row for row in (*wanted, *select_measures([SIZE_MEASURE, LOCATION_MEASURE]))}
+    every = {entry.name: entry for entry in (*wanted, *select_measures([SIZE_MEASURE, LOCATION_MEASURE]))}
     steps, taken = 2 * len(every) + 2, itertools.count(1)
 
     def done(result: T) -> T:

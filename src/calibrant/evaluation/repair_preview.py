@@ -124,7 +124,7 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> Iterator[
 
     sides = [judged(part, part.trusted) for part in parts], [judged(part, part.rates) for part in parts]
     share = np.array([part.weights.sum() for part in parts])
-    for about in (row for row in wanted if not row.signed):
+    for about in (entry for entry in wanted if not entry.signed):
         values = [[value_of(fold, about) for fold in side] for side in sides]
         if all(None not in side for side in values):
             means = (float(np.average(np.array(side, float), weights=share)) for side in values)

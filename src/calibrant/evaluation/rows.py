@@ -57,7 +57,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultRow:
-    """One measure of the evaluation; `about` is its registry row.
+    """One measure of the evaluation; `about` is its registry entry.
 
     `measurement` is None where the data cannot support the measure, and `note` says why. `chance` is the mean
     of the measure if the predictions were calibrated, `pvalue` how often chance alone gives as much, and
@@ -114,10 +114,10 @@ class ResultRow:
 
 
 def select_measures(names: Sequence[str] | None) -> list[Measure]:
-    """Return the registry rows of these names, or of one name; the headline rows when none are given."""
+    """Return the registry entries of these names, or of one name; the headline ones when none are given."""
     table = measures()
     if names is None:
-        return [row for row in table.values() if row.headline]
+        return [entry for entry in table.values() if entry.headline]
     names = [names] if isinstance(names, str) else names
     for name in names:
         if name not in table:
