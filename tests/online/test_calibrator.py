@@ -99,7 +99,7 @@ def test_the_mixture_is_its_plain_twin():
     experts, answers, out = Experts(bins=10, decay=0.998, prior=0.5, delay=0), [], []
     for outcome, raw in zip(y.tolist(), p.tolist(), strict=True):
         answers.append(experts.answers(raw))
-        out.append(experts.mix(answers[-1]))
+        out.append(mixed(experts.weights, answers[-1]))
         experts.learn(answers[-1], outcome)
     np.testing.assert_allclose(out, aggregate(answers, y, [1 / 2] + [1 / 8] * 4), atol=1e-9)
     assert len(NAMES) == len(answers[0])

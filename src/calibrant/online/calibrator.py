@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
-from calibrant.inputs import check_same_length, flag, open_share, positive_share
+from calibrant.inputs import flag, open_share, positive_share
 from calibrant.kernels.online import (
     EXPERTS,
     FILTER,
@@ -36,9 +36,9 @@ from calibrant.online.inputs import (
     checked_count,
     checked_probability,
     label_name,
-    label_names,
     outcome_column,
     probability_column,
+    rows_by_name,
 )
 from calibrant.online.state import Fields
 from calibrant.results import Array
@@ -309,7 +309,7 @@ class OnlineCalibrator(Stream):
         batch = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         before = self.rounds
         mixtures, weights = np.empty(len(outcomes)), np.empty((len(outcomes), len(NAMES)))
-        for name, rows in self._parts(by, len(outcomes)).items():
+        for name, rows in self._rows(by, outcomes).items():
             own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
             segment = self._segments.setdefault(name, self._fresh())
             mixtures[rows], weights[rows] = segment.run(outcomes[rows], raw[rows], own)
@@ -320,20 +320,14 @@ class OnlineCalibrator(Stream):
         self._pending.note_batch(largest)
         return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights, before)
 
-    def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
-        """Return the rows of each segment, the segments in the order in which they come."""
+    def _rows(self, by: Any, outcomes: Array) -> dict[str, Any]:
         if (by is None) != (self.by is None):
             named = f"must name the segment of each row: the calibrator was made with by={self.by!r}"
             rule = named if self.by else "must be left out: the calibrator has no segments"
             raise InvalidInputError("by", rule, f"got {'none' if by is None else 'a column'}")
         if by is None:
-            return {WHOLE_STREAM: np.arange(size)}
-        names = label_names(by)
-        check_same_length(names, np.empty(size), ("by", "y"))
-        known, first, codes = np.unique(names.astype(str), return_index=True, return_inverse=True)
-        order = np.argsort(codes, kind="stable")
-        cuts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(known)))[:-1]) if size else []
-        return {str(known[k]): cuts[k] for k in np.argsort(first)}
+            return {WHOLE_STREAM: np.arange(len(outcomes))}
+        return rows_by_name(by, outcomes, ("by", "y"))
 
     def _state(self) -> dict[str, Any]:
         segments = [[name, segment.to_state()] for name, segment in self._segments.items()]

@@ -145,6 +145,16 @@ def list_of_names(groups: Any) -> list[str]:
     return names
 
 
+def rows_by_name(labels: Any, outcomes: Array, subjects: tuple[str, str]) -> dict[str, list[int]]:
+    """Return the rows of each group, the groups in the order in which they come."""
+    names = label_names(labels)
+    check_same_length(names, outcomes, subjects)
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(names.tolist()):
+        rows.setdefault(name, []).append(row)
+    return rows
+
+
 def label_names(labels: Any) -> npt.NDArray[Any]:
     if isinstance(labels, np.ma.MaskedArray):
         absent, labels = np.ma.getmaskarray(labels), labels.data.astype(object)

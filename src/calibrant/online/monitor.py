@@ -20,8 +20,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize, pvalue_phrase, pvalue_text
-from calibrant.inputs import check_aligned, check_same_length, open_share, row_labels, to_array
-from calibrant.online.inputs import EVERYBODY, label_names, list_of_names
+from calibrant.inputs import check_aligned, open_share, row_labels, to_array
+from calibrant.online.inputs import EVERYBODY, list_of_names, rows_by_name
 from calibrant.online.state import Fields, Saved, not_a_state, parsed
 from calibrant.records import check_records, warn_if_swapped
 from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
@@ -383,16 +383,12 @@ class GroupMonitor(Saved):
         for data, name in ((y_true, "y_true"), (y_prob, "y_prob")):
             check_aligned(groups, row_labels(data), ("groups", name))
         outcomes, predictions = checked_records(y_true, y_prob)
-        labels = label_names(groups)
-        check_same_length(labels, outcomes, ("groups", "y_true"))
-        places: dict[str, list[int]] = {}
-        for place, name in enumerate(labels.tolist()):
-            places.setdefault(name, []).append(place)
-        for name in places:
+        rows = rows_by_name(groups, outcomes, ("groups", "y_true"))
+        for name in rows:
             if name not in self.monitors or name == self.EVERYBODY:
                 raise reject_name("group", name, self.groups)
         self.monitors[self.EVERYBODY].update(outcomes, predictions)
-        for name, own in places.items():
+        for name, own in rows.items():
             self.monitors[name].update(outcomes[own], predictions[own])
         return self.readings()
 
