@@ -7,21 +7,9 @@ import os
 import pytest
 from cli import writing
 from cli.typed import calibrant
+from cli.writing import contents_of_inputs, folder_of_inputs  # noqa: F401 - the fixtures inputs and folder
 
 NAMES = ("itself", "symlink", "hard link", "other spelling")
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return writing.make_inputs(tmp_path_factory.mktemp("inputs"))
-
-
-@pytest.fixture
-def folder(inputs, tmp_path, monkeypatch):
-    for name, data in inputs.items():
-        (tmp_path / name).write_bytes(data)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def named(path, how, folder):

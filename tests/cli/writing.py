@@ -6,6 +6,7 @@ The options come from the commands themselves, so that a new one is attacked as 
 from __future__ import annotations
 
 import click
+import pytest
 from cli.typed import calibrant
 
 from calibrant import Sketch, recalibrate
@@ -80,6 +81,20 @@ def make_inputs(folder) -> dict[str, bytes]:
     assert made.returncode == 0, made.stderr
     (folder / "c.toml").write_text("[tool.calibrant]\nquiet = true\n")
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module", name="inputs")
+def contents_of_inputs(tmp_path_factory):
+    return make_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(name="folder")
+def folder_of_inputs(inputs, tmp_path, monkeypatch):
+    """A folder of fresh copies of these files, the one in which commands run."""
+    for name, data in inputs.items():
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 assert set(CALLS) == set(COMMANDS), "add new commands to CALLS"
