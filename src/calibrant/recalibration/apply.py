@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -209,18 +210,12 @@ class FrameAlgebra:
         return x.clip(low, high)
 
     def greatest(self, columns: Sequence[Any]) -> Any:
-        import narwhals as nw
-
         return nw.max_horizontal(*columns)
 
     def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
-        import narwhals as nw
-
         return nw.when(condition).then(then).otherwise(otherwise)
 
     def number(self, value: float) -> Any:
-        import narwhals as nw
-
         return nw.lit(value)
 
     def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
@@ -229,8 +224,6 @@ class FrameAlgebra:
 
 def checked_frame(frame: Any, prediction: str, into: str) -> Any:
     """Return the frame as narwhals knows it, or say what is wrong with it."""
-    import narwhals as nw
-
     try:
         table: Any = nw.from_native(frame)
     except TypeError:
@@ -257,8 +250,6 @@ def checked_frame(frame: Any, prediction: str, into: str) -> Any:
 
 def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     """Add the column as an expression: nothing is read, and rows without a usable prediction get null."""
-    import narwhals as nw
-
     if table.implementation.is_spark_like():
         from pyspark.sql import functions
 
@@ -286,8 +277,6 @@ def eagerly(
     table: Any, fitted: Map, prediction: str, into: str, columns: Mapping[str, Any] | None
 ) -> tuple[Any, Array, list[str]]:
     """Add the column by numbers; return the frame, the predictions (NaN for missing) and remarks."""
-    import narwhals as nw
-
     p = _numbers(table[prediction], prediction)
     q, remarks = _predicted(fitted, p, columns)
     out = table.with_columns(nw.new_series(into, q, nw.Float64, backend=nw.get_native_namespace(table)))
@@ -298,8 +287,6 @@ def eagerly(
 
 def _numbers(column: Any, name: str) -> Array:
     """Return a column in memory as float64, NaN for missing."""
-    import narwhals as nw
-
     if len(column) and column.dtype in (nw.Object, nw.Unknown):  # Python objects, or nothing but gaps
         return np.asarray(numeric_vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
     if isinstance(column.dtype, nw.Decimal):  # through text: PyArrow makes 0.30000000000000004 of 0.3

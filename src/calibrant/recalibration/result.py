@@ -27,7 +27,7 @@ from calibrant.recalibration.samples import (
     checked_table,
     probabilities_of_logits,
 )
-from calibrant.recalibration.storage import FitFacts
+from calibrant.recalibration.storage import FitFacts, as_dict, save_recalibration, stored_fields
 from calibrant.results import NOTHING, Array, html_paragraphs
 
 NO_RECORDS = "the records were not kept"
@@ -252,14 +252,12 @@ class Recalibration:
         Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, rows
         outside the range seen, and covariates unlike those of the fit are counted in warnings.
         """
-        import narwhals as nw
-
         from calibrant.recalibration.apply import checked_frame, eagerly, lazily
 
         if self.columns is not None:
             raise InvalidInputError("apply", "takes two classes only", hint="use predict")
         table = checked_frame(frame, prediction, into)
-        if isinstance(table, nw.LazyFrame):
+        if not hasattr(table, "__len__"):
             return lazily(table, self.map, prediction, into)
         columns = columns_of(frame, len(table)) if self.map.needs_covariates else None
         out, p, remarks = eagerly(table, self.map, prediction, into, columns)
@@ -284,15 +282,11 @@ class Recalibration:
     @classmethod
     def from_dict(cls, stored: Any) -> Self:
         """Rebuild a recalibration from `to_dict`; unknown formats are refused."""
-        from calibrant.recalibration.storage import stored_fields
-
         fields, assessed = stored_fields(stored)
         return cls(**fields).with_assessment(assessed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the records, ready for JSON; the assessment only if it has been computed."""
-        from calibrant.recalibration.storage import as_dict
-
         return as_dict(self)
 
     def save(self, path: str | Path) -> None:
@@ -300,8 +294,6 @@ class Recalibration:
 
         Saving never computes it: access `assessment` first if the file should contain it.
         """
-        from calibrant.recalibration.storage import save_recalibration
-
         save_recalibration(self, Path(path))
 
     def with_assessment(self, assessed: Assessment | str) -> Self:

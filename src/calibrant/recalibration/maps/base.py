@@ -161,9 +161,11 @@ class Map(ABC):
         return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
-    @abstractmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map from what `to_dict` returned."""
+        """Rebuild the map from what `to_dict` returned; here from single numbers."""
+        names = [one.name for one in fields(cls)]  # type: ignore[arg-type]  # of a dataclass
+        read = {name: stored_number(numbers, name) for name in names if name != "clip"}
+        return cls(**read, **({"clip": stored_clip(numbers)} if "clip" in names else {}))
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
@@ -243,10 +245,6 @@ class IdentityMap(Map):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         return p
-
-    @classmethod
-    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        return cls()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

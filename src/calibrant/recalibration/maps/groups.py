@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -29,6 +30,9 @@ from calibrant.recalibration.maps.base import (
 )
 from calibrant.recalibration.maps.columns import BinnedColumn, ColumnMap, EncodedColumns
 from calibrant.results import Array
+
+CLIP = 1e-6  # of the start
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,9 +125,28 @@ class PatchedGroup:
         return {"column": self.column, "levels": list(self.levels), "rule": self.words}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PatchMap(ColumnMap):
+class PatchesMap(ColumnMap):
     """logit q = logit of the start, then one shift after another; a range of scores is that at its turn."""
+
+    start: Map
+    patches: tuple[Patch, ...]
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        x = logit(self.start.predict(p), CLIP)
+        if self.patches and len(p):
+            inside = self.members(p, covariates)
+            for patch in self.patches:
+                x = applied(x, inside[patch.group], patch)
+        return expit(x)
+
+    @abstractmethod
+    def members(self, p: Array, covariates: Any) -> Mapping[int, Mask] | Mask:
+        """Return who is in each group that is patched, by its number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchMap(PatchesMap):
+    """Patches of groups of levels of single columns."""
 
     form: ClassVar[str] = "patch"
     start: Map
@@ -136,13 +159,8 @@ class PatchMap(ColumnMap):
     def features(self) -> Features:  # type: ignore[override]  # known by the columns
         return Features(tuple(one.feature for one in self.columns))
 
-    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        x = logit(self.start.predict(p), CLIP)
-        if self.patches:
-            inside = members(self.columns, self.groups, self.met(p, covariates))
-            for patch in self.patches:
-                x = applied(x, inside[patch.group], patch)
-        return expit(x)
+    def members(self, p: Array, covariates: Any) -> Mask:
+        return members(self.columns, self.groups, self.met(p, covariates))
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -175,19 +193,15 @@ def patches_from_list(rows: Sequence[Any], groups: int) -> tuple[Patch, ...]:
 
 def members(
     columns: tuple[BinnedColumn, ...], groups: tuple[PatchedGroup, ...], given: EncodedColumns
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """Return who is in each group, one row per group."""
     codes = [c.codes(given.encoded.rows[:, j], given.missing[j]) for j, c in enumerate(columns)]
-    rows = len(given.encoded.rows)
-    result = np.zeros((len(groups), rows), dtype=bool)
-    for k, group in enumerate(groups):
-        result[k] = np.isin(codes[group.column], group.levels)
-    return result
+    return np.array([np.isin(codes[group.column], group.levels) for group in groups], dtype=bool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RulePatchMap(ColumnMap):
-    """logit q = logit of the start, then one shift after another for the members of a rule."""
+class RulePatchMap(PatchesMap):
+    """Patches of the members of rules."""
 
     form: ClassVar[str] = "patch by rules"
     start: Map
@@ -196,14 +210,8 @@ class RulePatchMap(ColumnMap):
     patches: tuple[Patch, ...]
     seen_missing: tuple[str, ...] = ()
 
-    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        x = logit(self.start.predict(p), CLIP)
-        used = sorted({patch.group for patch in self.patches})
-        if used and len(p):
-            inside = dict(zip(used, rule_members([self.rules[k] for k in used], covariates), strict=True))
-            for patch in self.patches:
-                x = applied(x, inside[patch.group], patch)
-        return expit(x)
+    def members(self, p: Array, covariates: Any) -> Mapping[int, Mask]:
+        return {k: self.rules[k].members(covariates) for k in {patch.group for patch in self.patches}}
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -225,14 +233,6 @@ class RulePatchMap(ColumnMap):
         return cls(
             map_of_one_column(numbers["start"]), features, rules, patches, tuple(numbers["seen_missing"])
         )
-
-
-def rule_members(rules: Sequence[Rule], covariates: Any) -> npt.NDArray[np.bool_]:
-    """Return who is in each group, one row per rule; a rule of everyone needs no column of its own."""
-    return np.array([rule.members(covariates) for rule in rules], dtype=bool)
-
-
-CLIP = 1e-6  # of the start
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,6 @@ from calibrant.recalibration.maps.base import (
     expit,
     refused,
     stored_clip,
-    stored_number,
     stored_numbers,
     stored_steps,
 )
@@ -352,8 +351,3 @@ class LogisticMap(Map):
             eta = algebra.log(clipped) * self.low - algebra.log(rest) * self.high + self.intercept
         largest = abs(self.intercept) - (abs(self.low) + abs(self.high)) * float(np.log(self.clip))
         return expit(eta, largest, algebra)
-
-    @classmethod
-    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        intercept, low, high = (stored_number(numbers, name) for name in ("intercept", "low", "high"))
-        return cls(intercept, low, high, stored_clip(numbers))

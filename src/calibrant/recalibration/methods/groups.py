@@ -32,7 +32,6 @@ from calibrant.recalibration.maps.groups import (
     RulePatchMap,
     members,
     predicted_by,
-    rule_members,
 )
 from calibrant.recalibration.methods.curves import TOO_FEW_LOGITS, spline
 from calibrant.recalibration.registry import Fitted
@@ -177,7 +176,7 @@ def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
 
 
 def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
-    inside = rule_members(sample.rules, sample.covariates)
+    inside = np.array([rule.members(sample.covariates) for rule in sample.rules], dtype=bool)
     names = sorted({condition.column for rule in sample.rules for condition in rule.conditions})
     if not names:  # everyone
         return inside, list(sample.rules), lambda made: RulePatchMap(start, Features(()), sample.rules, made)
