@@ -17,7 +17,6 @@ from calibrant.parallel import recorded_seed
 from calibrant.results import Array, Result
 from calibrant.truthfulness.search import (
     NO_VALUE,
-    OTHER,
     TIE,
     BestReport,
     Expected,
@@ -28,7 +27,6 @@ from calibrant.truthfulness.search import (
     best_policy,
     best_report,
     chances,
-    only_reports,
     pools,
 )
 
@@ -143,7 +141,9 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
         return _result(policy, best_policy(policy, budget=seconds, seed=used), "search")
     expected = Expected(scored, known)
     if reports is not None:
-        best = only_reports(expected, known, _checked_reports(reports, len(known)))
+        best = BestReport(expected, known)
+        for report in _checked_reports(reports, len(known)):
+            best.measure(report)
         return _result(expected, best, "reports")
     if _decomposes(expected, used):
         return _proved(expected)
@@ -169,13 +169,12 @@ def _decomposes(expected: Expected, seed: int) -> bool:
 def _proved(expected: Expected) -> Truthfulness:
     """Return a gap of 0; it is strict unless a calibrated report, the truth pooled, ties."""
     truth = expected.truth
-    honest = expected(truth)
-    best = BestReport(truth, honest, honest, truth)
+    best = BestReport(expected, truth)
     for face in pools(len(truth)):
         pooled = np.asarray(np.bincount(face, truth) / np.bincount(face))[face]
-        if np.max(np.abs(pooled - truth)) > OTHER:
-            best.offer(expected(pooled), pooled)
-    best.value, best.report = honest, truth  # rounding may have made a tie look better
+        if expected.differs(pooled):
+            best.measure(pooled)
+    best.value, best.report = best.honest, truth  # rounding may have made a tie look better
     return _result(expected, best, "decomposition")
 
 

@@ -7,11 +7,12 @@ learns each outcome before the next report chooses a policy over histories inste
 from __future__ import annotations
 
 import itertools
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,98 +64,86 @@ def _set_partitions(n: int) -> Iterator[tuple[int, ...]]:
             yield (*head, block)
 
 
-Objective = Callable[[Array], float]
-
 TIE = 1e-9  # a report this near to the truth's value ties with it
 OTHER = 1e-3  # in some round: a report that differs by less is taken for the truth
 GRID = 21  # values tried when all rounds are pooled
 COARSE = 11  # values tried per block when there are two
 STARTS = 3  # of a face that are descended from
-ROUGH, FINE = 1e-4, 1e-9  # to which descents go that look around, and the last one
+ROUGH, FINE = (1e-4, 1e-8), (1e-9, 1e-18)  # of report and value: descents that look around, and the last
+POLICY = (1e-7, 1e-13)  # the same, for policies
 SHARE = 0.75  # of the time is for looking around, the rest for a last descent from the best
 BLOCK_DISTANCE = 1e-6  # by which blocks are held apart when their order matters and their value does not
+RESTARTS = 12
+SPREAD = 0.25  # standard deviation of the random starts of policies around the truth
 
 
-@dataclass(slots=True, eq=False)
 class BestReport:
     """The best report so far, and whether any other report ties with the truth."""
 
-    truth: Array
-    honest: float
-    value: float
-    report: Array
-    tied: bool = False
-    finished: bool = True
-    deadline: float = field(default=np.inf)
+    def __init__(self, expected: Expected, truth: Array, seconds: float = math.inf) -> None:
+        self.expected, self.truth, self.deadline = expected, truth, time.monotonic() + seconds
+        self.honest = self.value = expected(truth)
+        self.report, self.tied, self.finished = truth.copy(), False, True
 
-    def offer(self, value: float, report: Array) -> None:
-        """Keep a report if it is better than the best; note if it ties with the truth."""
-        other = bool(np.max(np.abs(report - self.truth)) > OTHER)
+    def measure(self, report: Array) -> float:
+        """Return the expected value of a report, which is kept if it is the best; stop when time is up."""
+        value, other = self.expected(report), self.expected.differs(report)
         self.tied |= other and abs(value - self.honest) <= TIE
         if other and value < self.value - 1e-12:
             self.value, self.report = value, report.copy()
-
-    def check_time(self) -> None:
-        """Stop the search when the time is up."""
         if time.monotonic() > self.deadline:
             self.finished = False
             raise TimeoutError
+        return value
+
+    def descend(
+        self, face: Labels, start: Array, precision: tuple[float, float] = ROUGH, tries: int = 200
+    ) -> None:
+        """Improve one value per block by the simplex method of Nelder and Mead."""
+        from scipy.optimize import minimize
+
+        def value(blocks: Array) -> float:
+            return self.measure(np.clip(blocks, 0.0, 1.0)[face])
+
+        options: Any = {"xatol": precision[0], "fatol": precision[1], "maxfev": tries * len(start)}
+        minimize(value, start, method="Nelder-Mead", options=options)
 
 
-def best_report(expected: Objective, truth: Array, *, budget: float, seed: int) -> BestReport:
+def best_report(expected: Expected, truth: Array, *, budget: float, seed: int) -> BestReport:
     """Search the reports: starts on every face first, then descents, the most promising first."""
-    began, honest = time.monotonic(), expected(truth)
-    best = BestReport(truth, honest, honest, truth.copy(), deadline=began + SHARE * budget)
+    best = BestReport(expected, truth, SHARE * budget)
     with suppress(TimeoutError):
-        _look_around(expected, best, seed)
-    if best.value < honest:
-        best.deadline = began + budget
+        _look_around(best, seed)
+    if best.value < best.honest:
+        best.deadline += (1 - SHARE) * budget
         _, face = np.unique(best.report, return_inverse=True)
         with suppress(TimeoutError):
-            _descend(expected, best, face, _on_face(best.report, face), FINE)
+            best.descend(face, _on_face(best.report, face), FINE)
     return best
 
 
-def only_reports(expected: Objective, truth: Array, reports: Array) -> BestReport:
-    """Return the best of the reports given."""
-    honest = expected(truth)
-    best = BestReport(truth, honest, honest, truth.copy())
-    for report in reports:
-        best.offer(expected(report), report)
-    return best
-
-
-def _look_around(expected: Objective, best: BestReport, seed: int) -> None:
+def _look_around(best: BestReport, seed: int) -> None:
     """Start on every face: from the pooled truth, then from grids, nearly equal blocks and random values."""
     truth, generator = best.truth, np.random.default_rng(seed)
     faces = pools(len(truth))
     for face in faces:
-        best.check_time()
-        report = _on_face(truth, face)[face]
-        best.offer(expected(report), report)
+        best.measure(_on_face(truth, face)[face])
     for report in (np.round(truth), np.zeros(len(truth)), np.ones(len(truth))):
-        best.offer(expected(report), report)
+        best.measure(report)
     grid = np.linspace(0, 1, GRID)
     from_the_mean = grid[np.argsort(np.abs(grid - truth.mean()), kind="stable")]  # slow measures end early
-    _search_face(expected, best, faces[0], from_the_mean[:, None], 1)
+    _search_face(best, faces[0], from_the_mean[:, None], 1)
     for face in faces:
-        _descend(expected, best, face, _on_face(truth, face))
+        best.descend(face, _on_face(truth, face))
     for face in faces:
-        _search_face(expected, best, face, _starts(truth, face, generator), STARTS)
+        _search_face(best, face, _starts(truth, face, generator), STARTS)
 
 
-def _search_face(
-    expected: Objective, best: BestReport, face: Labels, starts: Iterable[Array], descents: int
-) -> None:
+def _search_face(best: BestReport, face: Labels, starts: Iterable[Array], descents: int) -> None:
     """Try the starts for one way to pool, and descend from the best few."""
-    tried: list[tuple[float, int, Array]] = []
-    for start in starts:
-        best.check_time()
-        report = start[face]
-        tried.append((expected(report), len(tried), start))
-        best.offer(tried[-1][0], report)
-    for _, _, start in sorted(tried, key=lambda item: item[:2])[:descents]:
-        _descend(expected, best, face, start)
+    tried = [(best.measure(start[face]), start) for start in starts]
+    for _, start in sorted(tried, key=lambda item: item[0])[:descents]:
+        best.descend(face, start)
 
 
 def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
@@ -171,25 +160,6 @@ def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Itera
 def _on_face(report: Array, face: Labels) -> Array:
     """Return one value per block: the mean of the report over its rounds."""
     return np.asarray(np.bincount(face, report) / np.bincount(face))
-
-
-def _descend(
-    expected: Objective, best: BestReport, face: Labels, start: Array, precision: float = ROUGH
-) -> None:
-    """Improve one value per block by the simplex method of Nelder and Mead, as long as there is time."""
-    from scipy.optimize import minimize
-
-    best.check_time()
-
-    def value(blocks: Array) -> float:
-        report = np.clip(blocks, 0.0, 1.0)[face]
-        here = expected(report)
-        best.offer(here, report)
-        best.check_time()
-        return here
-
-    options: Any = {"xatol": precision, "fatol": precision**2, "maxfev": 200 * len(start)}
-    minimize(value, start, method="Nelder-Mead", options=options)
 
 
 Function = Callable[[Any, Any], float]
@@ -294,6 +264,10 @@ class Expected:
             warnings.simplefilter("ignore", LevelSetWarning)
             return float(self.chances @ self.scored.values(report, self.outcomes))
 
+    def differs(self, report: Array) -> bool:
+        """Return whether a report is another than the truth."""
+        return bool(np.max(np.abs(report - self.truth)) > OTHER)
+
     def of_population(self, report: Array) -> float:
         """Return the measure itself with the true probabilities in place of the outcomes."""
         self.evaluations += 1
@@ -311,10 +285,6 @@ def _undefined(name: str, got: str = "") -> InvalidInputError:
     rule = "has no expected value: it is not defined when all outcomes agree"
     hint = "see `calibrant measures` for others"
     return InvalidInputError(f"measure {name!r}", rule, got, hint)
-
-
-RESTARTS = 12
-SPREAD = 0.25  # standard deviation of the random starts around the truth
 
 
 class Policy(Expected):
@@ -363,33 +333,20 @@ def best_policy(policy: Policy, *, budget: float, seed: int) -> BestReport:
     Measures jump where reports tie, and descent never finds ties. So every history also tries the values that
     pooling some of the rounds would report, and those of other histories.
     """
-    from scipy.optimize import minimize
-
-    generator, honest = np.random.default_rng(seed), policy(policy.honest)
-    best = BestReport(policy.honest, honest, honest, policy.honest.copy(), deadline=time.monotonic() + budget)
-    steps: Any = {"xatol": 1e-7, "fatol": 1e-13, "maxfev": 400 * len(best.report)}
-
-    def value(at: Array) -> float:
-        here, reported = policy(at), np.clip(at, 0.0, 1.0)
-        best.tied |= abs(here - honest) <= TIE and policy.differs(reported)
-        if here < best.value - 1e-12:
-            best.value, best.report = here, reported
-        best.check_time()
-        return here
-
+    generator, best = np.random.default_rng(seed), BestReport(policy, policy.honest, budget)
+    histories = np.arange(len(policy.honest))
     with suppress(TimeoutError):
         for start in policy.pooled():
-            value(start)
+            best.measure(start)
         before = np.inf
         while best.value < before:
             before = best.value
-            candidates = policy.candidates(best.report)
-            for place, candidate in itertools.product(range(len(best.report)), candidates):
+            for place, candidate in itertools.product(histories, policy.candidates(best.report)):
                 trial = best.report.copy()
                 trial[place] = candidate
-                value(trial)
+                best.measure(trial)
         for restart in range(RESTARTS + 1):
-            noise = generator.normal(0, SPREAD, len(best.report)) * (restart > 0)
+            noise = generator.normal(0, SPREAD, len(histories)) * (restart > 0)
             start = best.report if restart == RESTARTS else np.clip(policy.honest + noise, 0, 1)
-            minimize(value, start, method="Nelder-Mead", options=steps)
+            best.descend(histories, start, POLICY, 400)
     return best
