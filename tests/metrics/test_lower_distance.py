@@ -175,12 +175,12 @@ def test_pieces_of_the_data_add_up(n):
     nodes = np.linspace(0, 1, 101)
     plan = lower_distance_bounds.balanced_plan(nodes, np.full(101, 0.01), levels)
     whole, shared = (
-        lower_distance_bounds.plan_cost(nodes, plan, levels),
+        lower_distance_bounds.ChainPlan(nodes, plan).cost(levels),
         lower_distance_bounds.split_onto(nodes, levels),
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lower_distance_bounds, "CHUNK", 77)
-        assert lower_distance_bounds.plan_cost(nodes, plan, levels) == pytest.approx(whole, abs=1e-12)
+        assert lower_distance_bounds.ChainPlan(nodes, plan).cost(levels) == pytest.approx(whole, abs=1e-12)
         assert lower_distance_bounds.split_onto(nodes, levels) == pytest.approx(shared, abs=1e-12)
     assert shared.sum(axis=1) == pytest.approx(masses(f).sum(axis=1))
     assert (shared @ nodes).sum() == pytest.approx(f.mean_prediction)

@@ -25,7 +25,7 @@ The best t is the one at which all of them together need q. A meeting point u is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -230,13 +230,6 @@ class NodeChoice(NamedTuple):
         return choice._replace(quantiles=int(self.quantiles / share), spacing=share * self.spacing)
 
 
-def first_choice(levels: ChainLevels, tolerance: float) -> NodeChoice:
-    spacing = min(tolerance / 8, 1.0 / 128)
-    if len(levels.values) > 4 * QUANTILES:
-        return NodeChoice(np.array([0.0, 1.0]), QUANTILES, spacing, MAX_NODE_GAP)
-    return NodeChoice(np.linspace(0.0, 1.0, 65), len(levels.values), spacing, 1.0)
-
-
 def chosen_nodes(levels: ChainLevels, choice: NodeChoice, limit: int) -> tuple[Floats, bool]:
     full = False
     while True:
@@ -391,10 +384,9 @@ class Nearest(NamedTuple):
 def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) -> Nearest:
     """Bracket the lower distance of the levels.
 
-    Long data start on few nodes: what lies between two of them is handled exactly by the potentials (see
-    split_onto), and nearly so by a plan that follows the records there (see followed), so these mostly
-    suffice. Two refinements follow, where they are needed: nodes at more of the values, and cuts where the
-    potentials break the calibration constraint between nodes.
+    Long data start on few nodes, which mostly suffice: what lies between two is handled exactly by the
+    potentials (split_onto), and nearly so by a plan that follows the records there (followed). Refinements
+    are nodes at more of the values, and cuts where the potentials break the calibration constraint.
     """
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
     bias, apart = levels.total_variation()
@@ -416,10 +408,9 @@ def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) ->
 
 
 def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:
-    if len(levels.values) > MAX_CLOSED_FORM_LEVELS:
+    values, (zeros, ones) = levels.values, levels.masses(slice(None))
+    if len(values) > MAX_CLOSED_FORM_LEVELS:
         return None
-    zeros, ones = levels.masses(slice(None))
-    values = levels.values
     if np.count_nonzero(ones) == 1:
         return _of_lone_ones(values, zeros, ones, slack)
     if np.count_nonzero(zeros) == 1:
@@ -455,7 +446,10 @@ def _of_lone_ones(values: Floats, zeros: Floats, ones: Floats, slack: float) -> 
 
 def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
     """Solve on better and better nodes until the bounds meet, or the nodes run out."""
-    choice = first_choice(levels, tolerance)
+    spacing = min(tolerance / 8, 1.0 / 128)
+    choice = NodeChoice(np.linspace(0.0, 1.0, 65), len(levels.values), spacing, 1.0)
+    if len(levels.values) > 4 * QUANTILES:
+        choice = NodeChoice(np.array([0.0, 1.0]), QUANTILES, spacing, MAX_NODE_GAP)
     nodes = np.empty(0)
     for _ in range(ROUNDS):
         previous, (nodes, full) = nodes, chosen_nodes(levels, choice, max_nodes)
@@ -469,7 +463,9 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
         proven = float((shared * potential).sum()) - worst - slack
         if proven > nearest.lower:
             nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - worst)
-        for plan in _plans(nodes, absorbed, shared, levels):
+        plan = ChainPlan(nodes, balanced_plan(nodes, absorbed, levels))
+        for follow in (False, True) if len(nodes) < len(levels.values) else (False,):
+            plan = followed(plan, shared, levels) if follow else plan  # the records between the nodes
             cost = plan.cost(levels)
             if cost < nearest.cost:
                 places, mass = plan.places(levels)
@@ -480,11 +476,3 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
             break
         choice = choice.finer(nodes, over, tolerance, nearest.cost - nearest.lower)
     return nearest
-
-
-def _plans(nodes: Floats, absorbed: Floats, shared: Floats, levels: ChainLevels) -> Iterator[ChainPlan]:
-    """Make the plan at the nodes and, where levels lie between them, the one that follows their records."""
-    at_nodes = ChainPlan(nodes, balanced_plan(nodes, absorbed, levels))
-    yield at_nodes
-    if len(nodes) < len(levels.values):
-        yield followed(at_nodes, shared, levels)

@@ -105,34 +105,6 @@ def balance(leaving: Floats, levels: ChainLevels) -> tuple[float, Floats]:
     return share, np.maximum(wanted - share * leaving, 0.0)
 
 
-def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels, in_place: Floats | None = None) -> float:
-    """Cost of moving the levels to the plan: an upper bound on the lower distance.
-
-    Mass leaves at the nodes and, in some plans, at the levels themselves: `in_place` is how much there.
-    """
-    count = len(levels.values)
-    at = np.searchsorted(levels.values, nodes)
-    shares = ((1.0 - nodes) * absorbed, nodes * absorbed)
-    cost, position, carried = 0.0, 0.0, [0.0, 0.0]
-    for part in chunks(count):
-        first, last = np.searchsorted(at, [part.start, part.stop if part.stop < count else count + 1])
-        inside, where = slice(first, last), at[first:last] - part.start
-        places = np.insert(levels.values[part], where, nodes[inside])
-        gaps = np.diff(places, prepend=position)
-        position = float(places[-1])
-        remaining = levels.masses(part)
-        if in_place is not None:
-            leaving, values = in_place[part], levels.values[part]
-            remaining = remaining[0] - (1.0 - values) * leaving, remaining[1] - values * leaving
-        for y, own in enumerate(remaining):
-            flow = np.cumsum(np.insert(own, where, -shares[y][inside]))
-            flow += carried[y]
-            # not `@`: in a loop the threads of BLAS cost more than they bring
-            cost += abs(carried[y]) * float(gaps[0]) + float((np.abs(flow[:-1]) * gaps[1:]).sum())
-            carried[y] = float(flow[-1])
-    return cost
-
-
 def lipschitz(nodes: Floats, potential: Floats) -> Floats:
     """Largest potential below the given one that is 1-Lipschitz along the nodes."""
     rising = np.minimum.accumulate(potential - nodes, axis=1) + nodes
@@ -176,7 +148,28 @@ class ChainPlan(NamedTuple):
     in_place: Floats | None = None
 
     def cost(self, levels: ChainLevels) -> float:
-        return plan_cost(self.nodes, self.absorbed, levels, self.in_place)
+        """Cost of moving the levels to the plan: an upper bound on the lower distance."""
+        count, nodes = len(levels.values), self.nodes
+        at = np.searchsorted(levels.values, nodes)
+        shares = ((1.0 - nodes) * self.absorbed, nodes * self.absorbed)
+        cost, position, carried = 0.0, 0.0, [0.0, 0.0]
+        for part in chunks(count):
+            first, last = np.searchsorted(at, [part.start, part.stop if part.stop < count else count + 1])
+            inside, where = slice(first, last), at[first:last] - part.start
+            places = np.insert(levels.values[part], where, nodes[inside])
+            gaps = np.diff(places, prepend=position)
+            position = float(places[-1])
+            remaining = levels.masses(part)
+            if self.in_place is not None:
+                leaving, values = self.in_place[part], levels.values[part]
+                remaining = remaining[0] - (1.0 - values) * leaving, remaining[1] - values * leaving
+            for y, own in enumerate(remaining):
+                flow = np.cumsum(np.insert(own, where, -shares[y][inside]))
+                flow += carried[y]
+                # not `@`: in a loop the threads of BLAS cost more than they bring
+                cost += abs(carried[y]) * float(gaps[0]) + float((np.abs(flow[:-1]) * gaps[1:]).sum())
+                carried[y] = float(flow[-1])
+        return cost
 
     def places(self, levels: ChainLevels) -> tuple[Floats, Floats]:
         if self.in_place is None:
