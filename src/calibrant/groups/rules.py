@@ -165,10 +165,7 @@ def condition_in_words(condition: Condition) -> str:
 
 
 def check_kind(condition: Condition, labels: list[Any]) -> None:
-    """Refuse new values of another kind than those the condition speaks of.
-
-    Nobody would be a member if all are, and what has no place in an order is not below or above a limit.
-    """
+    """Refuse new values that cannot be compared with those of the condition."""
     ends = condition.values if isinstance(condition, IsIn) else ()
     if isinstance(condition, InRange):
         ends = condition.categories or (condition.low, condition.high)
@@ -259,16 +256,11 @@ def conjunction(conditions: Iterable[Condition | None]) -> Rule:
     return Rule(condition for condition in conditions if condition is not None)
 
 
-def equality(column: Column, code: int) -> IsIn:
-    """Say that a column has one value."""
-    return _one_of(column, [code])
-
-
 def between(column: Column, low: int, high: int) -> Condition | None:
     """Say that the code of an ordered column lies in low .. high - 1; a gap in the data is code 0."""
     end, lowest = len(column.labels), 1 if column.missing else 0
     if high - low == 1:
-        return equality(column, low)
+        return one_of(column, [low])
     if low <= lowest and high == end:
         return IsIn(column.name, (), missing=True, negated=True) if low == 1 and column.missing else None
     # the order of texts is not that of their values
@@ -290,11 +282,11 @@ def among(column: Column, codes: Iterable[int]) -> IsIn | None:
     if not outside:
         return None
     if len(inside) > 1 and (len(outside) == 1 or len(outside) < len(inside)):
-        return _one_of(column, outside, negated=True)
-    return _one_of(column, inside)
+        return one_of(column, outside, negated=True)
+    return one_of(column, inside)
 
 
-def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
+def one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
     gap = column.missing and 0 in codes
     values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
     mixed = 0 < _texts(column) < len(column.labels) - int(column.missing)
@@ -330,13 +322,11 @@ def rule_to_list(rule: Rule) -> list[dict[str, Any]]:
     43.0
     """
     kinds = {one: name for name, one in KINDS.items()}
-    return [
-        {
-            "kind": kinds[type(one)],
-            **{part.name: _plain_json(getattr(one, part.name)) for part in fields(one)},
-        }
-        for one in rule.conditions
-    ]
+    listed = []
+    for one in rule.conditions:
+        values = {part.name: _plain_json(getattr(one, part.name)) for part in fields(one)}
+        listed.append({"kind": kinds[type(one)], **values})
+    return listed
 
 
 def rule_from_list(items: Sequence[Mapping[str, Any]]) -> Rule:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from calibrant.columns import Codes, Column, smallest_dtype
 from calibrant.errors import InvalidInputError
-from calibrant.groups.rules import Condition, MaskIs, Rule, among, between, conjunction, equality
+from calibrant.groups.rules import Condition, MaskIs, Rule, among, between, conjunction, one_of
 from calibrant.groups.statistics import MIN_THREADED_MEMBERS, SUMS, Curves, Terms, curves_of
 from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
@@ -134,7 +134,7 @@ class Partition:
         if not self.columns:
             return [Rule()]
         return [
-            conjunction(equality(column, int(code)) for column, code in zip(self.columns, row, strict=True))
+            conjunction(one_of(column, [int(code)]) for column, code in zip(self.columns, row, strict=True))
             for row in self.codes[self.kept]
         ]
 
