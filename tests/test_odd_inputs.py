@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli.typed import calibrant
+from read_files import read_columns
 
 import calibrant as cb
 from calibrant import Sketch, brier_score, recalibrate
 from calibrant.errors import InvalidInputError, Place, SwappedArgumentsWarning, sentence
-from calibrant.io.read import read_columns
 
 
 @pytest.mark.parametrize(

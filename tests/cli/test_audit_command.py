@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from cli.typed import calibrant
 from people import people
+from read_files import read_categories
 
 from calibrant import audit
-from calibrant.io.read import read_categories
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from read_files import read_categories, read_columns
 
 from calibrant import Sketch
 from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, UnreadableFileError
 from calibrant.io.csv_dialect import read_dialect
-from calibrant.io.read import in_pieces_or_whole, read_categories, read_columns
+from calibrant.io.read import in_pieces_or_whole
 from calibrant.io.session import connect
 from calibrant.io.sources import TEXT_FOR_MISSING, Notation, csv_scan, unreadable
 
@@ -95,10 +96,10 @@ def test_any_chunking_gives_the_same_cells(tmp_path_factory, table, ending, seed
     path = tmp_path_factory.mktemp("csv") / "x.csv"
     path.write_bytes(written(names, rows, ",", ending, csv.QUOTE_MINIMAL).encode())
     longest = max(len(",".join(row).encode()) for row in rows) * 2 + 64
-    chunks = f", buffer_size = {longest}, max_line_size = {longest}"
+    chunks = f", buffer_size = {longest}, max_line_size = {longest})"
 
     def read(parallel):
-        scan = csv_scan(read_dialect(path, names), [str(path)], parallel, chunks)
+        scan = csv_scan(read_dialect(path, names), [str(path)], parallel).removesuffix(")") + chunks
         try:
             return connection.execute(f"SELECT * FROM {scan}").fetchall()
         except duckdb.Error as error:

@@ -10,11 +10,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from read_files import read_categories
 
 from calibrant import Sketch, audit
 from calibrant.columns import code_columns, columns_of
 from calibrant.errors import InvalidInputError, UnreadableFileError
-from calibrant.io.read import read_categories
 from calibrant.sketch.labels import plain_label
 from calibrant.sketch.stream import GroupNumbers
 

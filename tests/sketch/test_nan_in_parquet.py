@@ -9,10 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from read_files import read_columns
 
 from calibrant import InvalidInputError, Sketch, recalibrate
 from calibrant.io.apply_file import apply_file
-from calibrant.io.read import read_columns
 from calibrant.recalibration.apply import has_many_pieces
 from calibrant.sketch import cells
 

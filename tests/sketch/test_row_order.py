@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from read_files import read_categories
 
-from calibrant.io.read import read_categories, read_table
+from calibrant.io.read import read_table
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

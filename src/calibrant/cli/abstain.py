@@ -9,7 +9,7 @@ from calibrant.cli.options import as_json, column_option, examples, missing, opt
 from calibrant.cli.output import SavedCharts, charts_out, print_sentences, show_json, show_sheet
 from calibrant.cli.rows import refuse_many
 from calibrant.inputs import NamedColumn
-from calibrant.io.read import FileNames, read_columns
+from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
 
 
@@ -33,7 +33,7 @@ def abstain(
     Exit code 0: a threshold is promised. 3: too little data to promise one.
     """
     refuse_many(file)
-    read = read_columns(file, [outcome, prediction])
+    read, _ = read_table(file, [outcome, prediction], [])
     y, p = (NamedColumn(read[name], f"column {name!r}") for name in (outcome, prediction))
     chosen = choose_threshold(y, p, risk=risk, confidence=confidence, missing=missing)
     curve = risk_coverage(y, p, missing=missing, confidence=confidence, draws=draws, seed=seed)

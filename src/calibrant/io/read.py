@@ -170,28 +170,14 @@ FileNames = str | Path | Sequence[str | Path]
 Read = TypeVar("Read")
 
 
-def read_columns(
-    path: FileNames, names: list[str], notation: Notation | None = None
-) -> dict[str, npt.NDArray[np.float64]]:
-    """Return numeric columns of files as float64 arrays, in the order of the rows; missing values as NaN."""
-    return read_table(path, names, [], notation)[0]
-
-
-def read_categories(
-    path: FileNames, names: list[str], notation: Notation | None = None
-) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of any type as numpy arrays, in the order of the rows of the file.
-
-    Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A column of text
-    cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
-    """
-    return read_table(path, [], names, notation)[1]
-
-
 def read_table(
     path: FileNames, numbers: list[str], categories: list[str], notation: Notation | None = None
 ) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
-    """Return what `read_columns` and `read_categories` return, opening the files once."""
+    """Return columns of files in the order of the rows: numbers as float64, categories as they are.
+
+    Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A category column of
+    text cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
+    """
     used, others = notation or default_notation.get(), list(dict.fromkeys(categories))
     refuse_repeats(numbers)
 

@@ -211,7 +211,7 @@ def sources(
     return parts
 
 
-def csv_scan(dialect: CsvDialect, names: Sequence[str], parallel: bool = True, extra: str = "") -> str:
+def csv_scan(dialect: CsvDialect, names: Sequence[str], parallel: bool = True) -> str:
     """Return the scan of CSV files: every cell as text, nothing detected, nothing skipped, nothing padded."""
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(dialect.names)))
     options = (
@@ -220,7 +220,7 @@ def csv_scan(dialect: CsvDialect, names: Sequence[str], parallel: bool = True, e
         "hive_partitioning = false, null_padding = false, ignore_errors = false, strict_mode = true, "
         f"parallel = {parallel}"
     )
-    return f"read_csv({_list(names)}, {options}{extra})"
+    return f"read_csv({_list(names)}, {options})"
 
 
 def place_of(file: Path, names: Sequence[str], name: str) -> int:

@@ -166,11 +166,10 @@ def aggregate_file(
     missing: Missing,
     invalid: Missing,
     progress: Callable[[float], object] | None = None,
-    notation: Notation | None = None,
     max_groups: int = MAX_GROUPS,
 ) -> Contents:
     refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
-    used, inside = notation or default_notation.get(), _inside(columns)
+    used, inside = default_notation.get(), _inside(columns)
 
     def attempt(parallel: bool) -> Contents:
         with scratch_folder() as spill, open_files(
