@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.gate import judge, judge_groups, judge_sketch_groups, too_few
+from calibrant.evaluation.gate import judge, judge_groups, too_few
 
 
 def grouped(sizes, seed=1):
@@ -27,7 +27,7 @@ def test_few_records_do_not_pass_a_limit_on_groups():
     assert gate_on_groups([4, 3], few=few).outcome == "unclear"
     y, p, groups = grouped([4, 3])
     sketch = cb.Sketch.from_frame({"y": y, "p": p, **groups}, outcome="y", prediction="p", by="g")
-    assert judge_sketch_groups(sketch.groups, 3.0, few).outcome == "unclear"
+    assert judge_groups(cb.audit(sketch, draws=0), 3.0, few).outcome == "unclear"
 
 
 def test_a_limit_on_groups_of_which_none_could_be_tested_does_not_pass():
@@ -65,12 +65,26 @@ def test_an_error_of_a_sketch_has_no_negative_limit():
     assert "between 0 and" in found.reason
 
 
-def test_a_sketch_names_its_groups_as_rows_do():
+def test_a_sketch_is_judged_as_its_rows_are():
     rows = {"y": [0, 1] * 60, "p": [0.9, 0.5] * 60, "g": ["a", "b"] * 60, "h": [1, None, 1, 2] * 30}
-    for by, name in ((["g"], "'g = a'"), (["g", "h"], "'g = a and h = 1'")):
+    for by in (["g"], ["g", "h"]):
         sketch = cb.Sketch.from_frame(rows, outcome="y", prediction="p", by=by)
-        found = judge_sketch_groups(sketch.groups, 1.0, by=sketch.by)
-        assert found.reason.startswith(f"worst group {name}: z = ")
+        found = judge_groups(cb.audit(sketch, draws=0), 1.0)
+        of_rows = cb.audit(rows["y"], rows["p"], groups={name: rows[name] for name in by}, draws=0)
+        assert found.reason.startswith("worst group 'g = a': z = ")
+        assert (found.outcome, found.reason) == ("fail", judge_groups(of_rows, 1.0).reason)
+        assert found.low <= of_rows.worst.z <= found.high
+
+
+def test_a_coarse_sketch_leaves_a_limit_on_groups_undecided():
+    y, p, groups = grouped([400, 400])
+    rows = {"y": y, "p": p, **groups}
+    sketch = cb.Sketch.from_frame(rows, outcome="y", prediction="p", by="g", cells=16)
+    z = cb.audit(y, p, groups=groups, draws=0).worst.z
+    found = judge_groups(cb.audit(sketch, draws=0), z)
+    assert (found.outcome, found.word) == ("unclear", "too little data")
+    assert found.low <= z <= found.high
+    assert f"the sketch is too coarse for the limit {z:.12g}" in found.reason
 
 
 def test_a_value_on_its_limit_is_undecided_not_short_of_data():

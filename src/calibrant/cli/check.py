@@ -110,15 +110,14 @@ def _checked(
         data = read_rows(file, groups=groups, **columns)
         forecasts, dropped = data.forecasts, data.forecasts.dropped
     findings = gate.judge(forecasts, wanted, **how)
-    if max_group_z is not None and sketch is not None:
-        few = gate.too_few(forecasts.n, how["confidence"], how["fewest"])
-        findings.append(gate.judge_sketch_groups(sketch.groups, max_group_z, few, sketch.by))
-    elif max_group_z is not None:
+    if max_group_z is not None:
         from calibrant.groups.audit import audit
 
         # z needs no simulation; fractional outcomes are judged by the variance they show
-        variant: Literal["plain", "real"] = "plain" if forecasts.binary else "real"
-        audited = audit(forecasts, groups=data.groups, draws=0, seed=how["seed"], variant=variant)
+        plain = sketch is not None or forecasts.binary
+        given: Any = (forecasts, data.groups) if sketch is None else (sketch, None)
+        variant: Literal["plain", "real"] = "plain" if plain else "real"
+        audited = audit(given[0], groups=given[1], draws=0, seed=how["seed"], variant=variant)
         few = gate.too_few(audited.n, how["confidence"], how["fewest"])
         findings.append(gate.judge_groups(audited, max_group_z, few))
     return _Checked(original_name(file), forecasts.n, dropped, findings)

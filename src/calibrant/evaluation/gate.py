@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.evaluation.rows import NullReference, ResultRow, measure_rows, select_measures
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_limit, format_near_limit, format_value, pluralize, round_up
 from calibrant.groups.audit_result import too_small
-from calibrant.groups.rules import IsIn
 from calibrant.inputs import confidence_or_none, number, whole_number
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.certificates import no_certificate
@@ -22,7 +21,6 @@ from calibrant.results import Result
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
-    from calibrant.sketch.sketch import Sketch
 
 Outcome = Literal["pass", "fail", "unclear"]
 DRAWS = 999
@@ -129,48 +127,12 @@ def too_few(records: int, confidence: float, fewest: int | None) -> str:
     return f"{are} too few to say; at least {least:,} are needed" if records < least else ""
 
 
-def judge_sketch_groups(
-    groups: Mapping[Any, Sketch], limit: float, few: str = "", by: Sequence[str] = ()
-) -> Finding:
-    """Judge the worst group of a sketch: z is certain when its bounds lie on one side of the limit.
-
-    `few` says why so few records decide nothing, where they do not; `by` names the columns of the groups.
-    """
-    filled = {key: part for key, part in groups.items() if part.n}
-    if few or not filled:
-        none = few or "no group of the sketch holds a record: too little data to say"
-        return _undecided("group-z", limit, none)
-    worst, label, least, most = -1.0, None, 0.0, 0.0
-    for key, part in filled.items():
-        taken, sigma = part.measure("kuiper"), math.sqrt(part.forecasts().null_variance)
-        z, low, high = (
-            end / sigma if sigma > 0 else math.inf if end > 1e-12 else 0.0
-            for end in (taken.value, taken.lower, taken.upper)
-        )
-        worst, label = (z, key) if z > worst else (worst, label)
-        least, most = max(least, low), max(most, high)
-    if by:  # name the group as an audit of rows would
-        values = (label,) if len(by) == 1 else tuple(label or ())
-        pairs = zip(by, values, strict=True)
-        conditions = (IsIn(name, () if v is None else (v,), missing=v is None) for name, v in pairs)
-        label = " and ".join(map(str, conditions))
-    who, shown = f"worst group {label!r}: z = {format_near_limit(worst, limit)}", format_limit(limit)
-    outcome: Outcome
-    if least > limit:
-        outcome, reason = "fail", f"above the limit {shown}"
-    elif most <= limit:
-        outcome, reason = "pass", f"within the limit {shown}"
-    else:
-        span = f"between {format_near_limit(least, limit)} and {format_near_limit(most, limit)}"
-        outcome, reason = "unclear", f"{span}: the sketch is too coarse for the limit {shown}"
-    return Finding("group-z", limit, worst, least, most, outcome, f"{who}, {reason}")
-
-
 def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
     """Judge the worst group by its z, which already counts the noise of a group of its size.
 
     `few` says why so few records decide nothing, where they do not. Groups too small to be tested are
-    counted; where every group is, nothing is decided unless everyone together breaks the limit.
+    counted; where every group is, nothing is decided unless everyone together breaks the limit. For a sketch,
+    z is certain when its bounds lie on one side of the limit.
     """
     if few:
         return _undecided("group-z", limit, few)
@@ -178,15 +140,22 @@ def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
     who = "everyone together" if worst is audit.everyone else f"worst group {worst.rule!r}"
     z, shown = f"{who}: z = {format_near_limit(worst.z, limit)}", format_limit(limit)
     untested = f"; {too_small(audit)}" if small else ""
+    bounded = [group for group in audit.groups if group.upper > group.lower]  # those of a sketch
+    least = max((group.lower / group.sigma for group in bounded), default=worst.z)
+    most = max((group.upper / group.sigma for group in bounded), default=worst.z)
     outcome: Outcome
-    if worst.z > limit:
+    if least > limit:
         outcome, reason = "fail", f"{z}, above the limit {shown}{untested}"
     elif small and audit.tested == 1 and not audit.not_tested.duplicates:
         none = f"no group is large enough to be tested ({pluralize(small, 'group')} too small)"
         outcome, reason = "unclear", f"{none}; {z}"
+    elif most > limit:
+        span = f"between {format_near_limit(least, limit)} and {format_near_limit(most, limit)}"
+        outcome, reason = "unclear", f"{z}, {span}: the sketch is too coarse for the limit {shown}"
     else:
         outcome, reason = "pass", f"{z}, within the limit {shown}{untested}"
-    return Finding("group-z", limit, worst.z, None, None, outcome, reason)
+    low, high = (least, most) if bounded else (None, None)
+    return Finding("group-z", limit, worst.z, low, high, outcome, reason)
 
 
 def overall(findings: Sequence[Finding]) -> Outcome:
