@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -184,17 +185,20 @@ def compare_column(
     plain = checked.weight is None or rows.cluster is not None
     limit = max_permuted if plain else min(max_permuted, MAX_WEIGHTED)
     permuted = method in ("permutation", "exact") or (method == "auto" and len(checked) <= limit)
-    scores = rows.scores(np.arange(len(column.labels)))
-    pairs = _differences(rows, scores, confidence) if len(column.labels) <= MAX_PAIRED else ()
+    names = [_written(label) for label in column.labels]
+    scores = rows.scores(range(len(names)))
+    pairs = _differences(names, rows, scores, confidence) if len(names) <= MAX_PAIRED else ()
     several = difference_tests(scores, None, draws if permuted and len(pairs) != 1 else 0, seed, confidence)
     reason = "" if permuted else "as requested" if method == "approximate" else f"more than {limit:,} rows"
     certain = (rows.prediction == 0) | (rows.prediction == 1)
     return GroupComparison(
         column=column.name,
-        groups=tuple(_level(rows, code, confidence) for code in range(len(column.labels))),
+        groups=tuple(
+            _level(name, rows.take(rows.group == code), confidence) for code, name in enumerate(names)
+        ),
         differences=pairs,
         pvalue=pairs[0].pvalue if len(pairs) == 1 else several.pvalue,  # one test of two groups, not two
-        trend=_trend(rows, draws if permuted else 0, seed, confidence) if in_order else None,
+        trend=_trend(column, rows, draws if permuted else 0, seed, confidence) if in_order else None,
         ordered=in_order,
         confidence=confidence,
         method=("signs" if about else "permutation") if permuted else "approximate",
@@ -247,48 +251,36 @@ def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
     return column
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """The rows and the group of each."""
+class _Rows(NamedTuple):
+    """The group, prediction, outcome, weight and cluster of each row."""
 
-    labels: list[Any]
-    group: npt.NDArray[np.intp]
+    group: Codes
     prediction: Array
     outcome: Array
     weight: Array | None
-    cluster: npt.NDArray[np.intp] | None
+    cluster: Codes | None
 
     @classmethod
     def of(cls, column: Column, checked: ValidRows, clusters: Clusters | None) -> _Rows:
         """Put rows in an order that does not depend on theirs, so that sums agree in the last digit."""
-        outcome = checked.outcome.astype(np.float64)
-        weight = checked.weight
+        outcome, weight = checked.outcome.astype(np.float64), checked.weight
         keys = (*(() if weight is None else (weight,)), outcome, checked.prediction, column.codes)
-        order = np.lexsort(keys)
-        return cls(
-            list(column.labels),
-            column.codes[order].astype(np.intp),
-            checked.prediction[order],
-            outcome[order],
-            None if weight is None else weight[order] / weight.max(),
-            None if clusters is None else clusters.by_content(*keys).codes[order],
-        )
+        weight = None if weight is None else weight / weight.max()
+        cluster = None if clusters is None else clusters.by_content(*keys).codes
+        rows = cls(column.codes.astype(np.intp), checked.prediction, outcome, weight, cluster)
+        return rows.take(np.lexsort(keys))
 
-    def scores(self, codes: npt.NDArray[np.intp]) -> StratifiedScores:
+    def take(self, which: npt.NDArray[Any]) -> _Rows:
+        return self._make(None if column is None else column[which] for column in self)
+
+    def scores(self, codes: Sequence[int]) -> StratifiedScores:
         """Stratify the rows of some groups."""
-        place = np.full(len(self.labels), -1)
-        place[codes] = np.arange(len(codes))
-        group = place[self.group]
-        inside = group >= 0
-        weight = None if self.weight is None else self.weight[inside]
-        cluster = None
-        if self.cluster is not None:
-            cluster = np.unique(self.cluster[inside], return_inverse=True)[1]
-        p, y = self.prediction[inside], self.outcome[inside]
-        return StratifiedScores.of(p, y, group[inside], len(codes), weight, cluster)
-
-    def name(self, code: int) -> str:
-        return _written(self.labels[code])
+        place = np.full(int(self.group.max()) + 1, -1)
+        place[list(codes)] = np.arange(len(codes))
+        _, p, y, weight, cluster = rows = self.take(place[self.group] >= 0)
+        if cluster is not None:
+            cluster = np.unique(cluster, return_inverse=True)[1]
+        return StratifiedScores.of(p, y, place[rows.group], len(codes), weight, cluster)
 
 
 def _written(label: Any) -> str:
@@ -299,32 +291,26 @@ def _written(label: Any) -> str:
     return str(int(label)) if whole else label_in_words(label)
 
 
-def _level(rows: _Rows, code: int, confidence: float) -> GroupLevel:
+def _level(name: str, rows: _Rows, confidence: float) -> GroupLevel:
     """Measure one group: rates, their difference, and the factor by which its odds are off."""
-    inside = rows.group == code
-    p, y = rows.prediction[inside], rows.outcome[inside]
-    weight = None if rows.weight is None else rows.weight[inside]
-    forecasts = Forecasts(y, p, sample_weight=weight)
+    forecasts = Forecasts(rows.outcome, rows.prediction, sample_weight=rows.weight)
     scores = decompose(forecasts)
-    cluster = None if rows.cluster is None else rows.cluster[inside]
     predicted, happened = forecasts.mean_prediction, forecasts.base_rate
     return GroupLevel(
-        rows.name(code),
+        name,
         forecasts.n,
         predicted,
         happened,
         happened - predicted,
-        *row_interval(p, y, weight, cluster, confidence),
-        *_odds(p, y, weight, cluster, confidence),
+        *row_interval(*rows[1:], confidence),
+        *_odds(rows, confidence),
         brier=scores.score,
         miscalibration=scores.miscalibration,
         discrimination=scores.discrimination,
     )
 
 
-def _odds(
-    p: Array, y: Array, weight: Array | None, cluster: Codes | None, confidence: float
-) -> tuple[float, float, float]:
+def _odds(rows: _Rows, confidence: float) -> tuple[float, float, float]:
     """Return the factor between observed and predicted odds, with its interval.
 
     The ends are the factors that make the mean prediction the ends of the rate's interval. Predictions of
@@ -332,49 +318,47 @@ def _odds(
     """
     from scipy.special import logit
 
-    free = (p > 0) & (p < 1)
-    p, y = p[free], y[free]
-    weight = None if weight is None else weight[free]
-    cluster = None if cluster is None else cluster[free]
+    _, p, y, weight, _ = rows = rows.take((rows.prediction > 0) & (rows.prediction < 1))
     if len(p) == 0:
         return float("nan"), 0.0, float("inf")
     mass = np.ones(len(p)) if weight is None else weight / weight.max()
     logits, total = np.asarray(logit(p)), float(mass.sum())
     events, others = float(mass @ y), float(mass @ (1 - y))
-    gap, (low, high) = float(mass @ (y - p)) / total, row_interval(p, y, weight, cluster, confidence)
+    gap, (low, high) = float(mass @ (y - p)) / total, row_interval(*rows[1:], confidence)
 
-    def factor(wanted: float, rest: float) -> float:
-        if np.isnan(wanted):
+    def factor(more: float) -> float:
+        wanted, rest = events + total * more, others - total * more
+        if np.isnan(more):
             return float("nan")
         if wanted <= 0 or rest <= 0:
             return 0.0 if wanted <= 0 else float("inf")
         return odds_of(common_shift(logits, wanted, mass, rest))
 
-    odds = factor(events, others)
-    lower = factor(events + total * (low - gap), others - total * (low - gap))
-    upper = factor(events + total * (high - gap), others - total * (high - gap))
-    return odds, min(lower, odds), max(upper, odds)
+    odds = factor(0.0)
+    return odds, min(factor(low - gap), odds), max(factor(high - gap), odds)
 
 
-def _differences(rows: _Rows, whole: StratifiedScores, confidence: float) -> tuple[GroupDifference, ...]:
-    chosen = list(combinations(range(len(rows.labels)), 2))
-    scores = [whole] if len(chosen) == 1 else [rows.scores(np.array(pair)) for pair in chosen]
+def _differences(
+    names: Sequence[str], rows: _Rows, whole: StratifiedScores, confidence: float
+) -> tuple[GroupDifference, ...]:
+    chosen = list(combinations(range(len(names)), 2))
+    scores = [whole] if len(chosen) == 1 else [rows.scores(pair) for pair in chosen]
     compared = [compare_pair(one, confidence) for one in scores]
     adjusted = holm([pair.pvalue for pair in compared])
     differences = []
     for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True):
         odds, lower, upper = map(odds_of, pair[:3])
-        differences.append(GroupDifference(rows.name(i), rows.name(j), odds, lower, upper, pair.pvalue, p))
+        differences.append(GroupDifference(names[i], names[j], odds, lower, upper, pair.pvalue, p))
     return tuple(differences)
 
 
-def _trend(rows: _Rows, draws: int, seed: int, confidence: float) -> Trend | None:
-    placed = np.flatnonzero([label is not None for label in rows.labels])
+def _trend(column: Column, rows: _Rows, draws: int, seed: int, confidence: float) -> Trend | None:
+    placed = [code for code, label in enumerate(column.labels) if label is not None]
     if len(placed) < 3:
         return None
     scores, place = rows.scores(placed), np.arange(len(placed), dtype=np.float64)
     found = difference_tests(scores, place, draws, seed, confidence)
     slope = log_odds_slope(scores, place) if scores.rank else 0.0
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"
-    first, last = rows.name(int(placed[0])), rows.name(int(placed[-1]))
+    first, last = (_written(column.labels[code]) for code in (placed[0], placed[-1]))
     return Trend(1.0 if found.trend is None else found.trend, odds_of(slope), direction, first, last)
