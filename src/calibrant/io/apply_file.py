@@ -304,12 +304,12 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
         names = [column.name for column in columns]
         cells = ", ".join(f"{cell} AS {identifier(name)}" for cell, name in zip(written, names, strict=True))
         number = columns[names.index(request.prediction)].number_or_nan(default_notation.get())
-        path = folder / "made"
+        path = folder / "new_values"
         with path.open("wb") as file:  # new predictions go to disk, and are read like an array
             for p in _batches(connection, f"SELECT {number} AS x FROM {scan}", request.files):
                 file.write(mapped(p).tobytes())
-        made = np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
-        connection.register(NEW_TABLE, {NEW_COLUMN.strip('"'): made})
+        new_values = np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
+        connection.register(NEW_TABLE, {NEW_COLUMN.strip('"'): new_values})
         value = f"CASE WHEN isnan({NEW_COLUMN}) THEN NULL ELSE {NEW_COLUMN} END AS {identifier(request.into)}"
         query = f"SELECT {cells}, {value} FROM {scan} POSITIONAL JOIN {NEW_TABLE}"
         options = "FORMAT parquet, USE_TMP_FILE false"
@@ -461,17 +461,17 @@ class RecordWriter:
             if rest:
                 yield rest
 
-        held: list[bytes] = []
+        lines_so_far: list[bytes] = []
         for line in lines():
-            if not held and b'"' not in line:
+            if not lines_so_far and b'"' not in line:
                 yield line
                 continue
-            held.append(line)
-            if b'"' in line and self._record.fullmatch(whole := self._break.join(held)):
+            lines_so_far.append(line)
+            if b'"' in line and self._record.fullmatch(whole := self._break.join(lines_so_far)):
                 yield whole
-                held = []
-        if held:
-            yield self._break.join(held)
+                lines_so_far = []
+        if lines_so_far:
+            yield self._break.join(lines_so_far)
 
 
 def number_cells(values: Array, decimal: str, separator: str) -> list[bytes]:

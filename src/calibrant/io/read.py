@@ -363,13 +363,13 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").digest()
 
-    alike = [list(files)]
+    groups = [list(files)]
     for key in (lambda file: file.stat().st_size, digest):
         parts: dict[Hashable, list[Path]] = defaultdict(list)
-        for file in (file for group in alike if len(group) > 1 for file in group):
+        for file in (file for group in groups if len(group) > 1 for file in group):
             parts[key(file)].append(file)
-        alike = list(parts.values())
-    repeated = [group for group in alike if len(group) > 1 and _has_rows(group[0], column)]
+        groups = list(parts.values())
+    repeated = [group for group in groups if len(group) > 1 and _has_rows(group[0], column)]
     if repeated:
         first, second, *_ = repeated[0]
         others = sum(len(group) - 1 for group in repeated) - 1

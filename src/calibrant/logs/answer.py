@@ -135,17 +135,17 @@ def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | Non
             end += len(text)
             if found.start(1) < end:
                 return position
-    alone = [k for k, text in enumerate(texts) if text.strip(LETTER_PADDING) in tuple(letters)]
-    return alone[-1] if alone else None
+    letter_tokens = [k for k, text in enumerate(texts) if text.strip(LETTER_PADDING) in tuple(letters)]
+    return letter_tokens[-1] if letter_tokens else None
 
 
 def letter_probabilities(token: Mapping[str, Any], letters: str) -> dict[str, float] | None:
     mass = dict.fromkeys(letters, 0.0)
-    spelled = set()
+    counted = set()
     for one in [*(token.get("top_logprobs") or ()), token]:
         text, letter = str(one["token"]), str(one["token"]).strip(LETTER_PADDING)
-        if letter in mass and text not in spelled:
-            spelled.add(text)
+        if letter in mass and text not in counted:
+            counted.add(text)
             mass[letter] += math.exp(as_number(one["logprob"]))
     total = math.fsum(mass.values())
     if not token.get("top_logprobs") or not total > 0:

@@ -98,17 +98,17 @@ class InspectLog(LogFile):
         self, sample: Mapping[str, Any], where: str, shares: Mapping[tuple[Any, str], float] | None
     ) -> Answer:
         metadata = sample.get("metadata") if isinstance(sample.get("metadata"), Mapping) else {}
-        kept = Answer(sample["id"], sample["epoch"], NAN, NAN, None, self._kind or "text", metadata or {})
+        answer = Answer(sample["id"], sample["epoch"], NAN, NAN, None, self._kind or "text", metadata or {})
         if sample.get("error") or sample.get("invalidation"):
             self.notes["errored"] += 1
-            return kept
+            return answer
         name, score = self._score(sample, where)
         if score is None:
             self.notes["unscored"] += 1
         else:
-            kept.correct = self._correct(name, score, where)
-        self._read_confidence(kept, sample, name, score or {}, where, shares)
-        return kept
+            answer.correct = self._correct(name, score, where)
+        self._read_confidence(answer, sample, name, score or {}, where, shares)
+        return answer
 
     def _score(self, sample: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any] | None]:
         """Return the score of the scorer that was named, or of the only one."""
@@ -163,7 +163,7 @@ class InspectLog(LogFile):
 
     def _read_confidence(
         self,
-        kept: Answer,
+        answer: Answer,
         sample: Mapping[str, Any],
         name: str,
         score: Mapping[str, Any],
@@ -171,14 +171,14 @@ class InspectLog(LogFile):
         shares: Mapping[tuple[Any, str], float] | None,
     ) -> None:
         if self.options.field is not None:
-            kept.source = f"field:{self.options.field}"
+            answer.source = f"field:{self.options.field}"
             scores = sample.get("scores") or {}
             whole = scores.get(name) or scores.get(name.rpartition(".")[0]) or {}
             inside = [whole.get("metadata"), whole.get("value"), sample.get("metadata"), whole]
-            kept.confidence = self.logged_field([sample, *(one for one in inside if one)], where)
+            answer.confidence = self.logged_field([sample, *(one for one in inside if one)], where)
             return
         if shares is not None:
-            kept.confidence = shares.get((sample["id"], _answer(sample, score)), NAN)
+            answer.confidence = shares.get((sample["id"], _answer(sample, score)), NAN)
             return
         choice = _first_choice(sample)
         tokens = ((choice.get("logprobs") or {}).get("content")) if choice else None
@@ -186,12 +186,12 @@ class InspectLog(LogFile):
             self._kind = "letters" if tokens and self.options.pattern is None else "text"
         if self._kind in ("letters", "token"):
             if tokens:
-                self._from_tokens(kept, sample, score, tokens, where)
+                self._from_tokens(answer, sample, score, tokens, where)
         else:
-            kept.source, kept.confidence = "text", self.stated.read(completion(sample))
+            answer.source, answer.confidence = "text", self.stated.read(completion(sample))
 
     def _from_tokens(
-        self, kept: Answer, sample: Mapping[str, Any], score: Mapping[str, Any], tokens: Any, where: str
+        self, answer: Answer, sample: Mapping[str, Any], score: Mapping[str, Any], tokens: Any, where: str
     ) -> None:
         """Read the probability of the answer's letter; of the whole text without letters."""
         try:
@@ -200,27 +200,26 @@ class InspectLog(LogFile):
             if letters and at is None:
                 self.notes["no letter"] += 1
                 return
-            if at is None:
-                kept.source = "token"
-                kept.confidence = math.exp(min(0.0, math.fsum(as_number(t["logprob"]) for t in tokens)))
-                return
-            mass = letter_probabilities(tokens[at], letters) if self._kind == "letters" else None
-            if mass is None:
-                kept.source, kept.confidence = "token", math.exp(min(0.0, as_number(tokens[at]["logprob"])))
+            wanted = at is not None and self._kind == "letters"
+            mass = letter_probabilities(tokens[at], letters) if wanted else None
+            if at is None or mass is None:
+                used = tokens if at is None else [tokens[at]]
+                answer.source = "token"
+                answer.confidence = math.exp(min(0.0, math.fsum(as_number(t["logprob"]) for t in used)))
                 return
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             got = f"got {type(error).__name__}: {error}"
             raise self.refused(where, "logprobs", "must be tokens with log-probabilities", got) from None
         self.notes["letters missing"] += int(min(mass.values()) == 0)
         chosen = next(one for one in str(tokens[at]["token"]) if one in letters)
-        kept.source, kept.confidence = "letters", mass[chosen]
+        answer.source, answer.confidence = "letters", mass[chosen]
         if str(score.get("explanation") or "").startswith(SHUFFLED_NOTE):
             self.notes["shuffled"] += 1  # the letters are those of the shuffled order
         else:
-            kept.probabilities = list(mass.values())
+            answer.probabilities = list(mass.values())
             target = sample.get("target")
             right = target[0] if isinstance(target, list) and len(target) == 1 else target
-            kept.label = letters.index(right) if isinstance(right, str) and right in tuple(letters) else None
+            answer.label = letters.index(right) if right in list(letters) else None
 
     def _agreement(self) -> dict[tuple[Any, str], float]:
         """Return, by question and answer, the share of the repeats that gave this answer."""

@@ -89,23 +89,23 @@ class LmEvalLog(LogFile):
 
     def _sample(self, sample: Mapping[str, Any], where: str) -> Answer:
         doc = sample["doc"] if isinstance(sample["doc"], Mapping) else {}
-        kept = Answer(sample["doc_id"], 1, NAN, NAN, None, "", doc)
+        answer = Answer(sample["doc_id"], 1, NAN, NAN, None, "", doc)
         requests = self._requests(sample, where)
         if not isinstance(requests[0].response, list):
-            kept.confidence, kept.source = self._text(sample)
-            kept.correct = self._logged(sample, self._text_metric(sample, where), where)
+            answer.confidence, answer.source = self._text(sample)
+            answer.correct = self._logged(sample, self._text_metric(sample, where), where)
         elif len(requests) == 1:
             likelihood, greedy = self._likelihood(requests[0], where), str(requests[0].response[1])
             if greedy not in ("True", "False"):
                 raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy}")
-            kept.confidence, kept.source = math.exp(min(0.0, likelihood)), "continuation"
-            kept.correct = float(greedy == "True")
+            answer.confidence, answer.source = math.exp(min(0.0, likelihood)), "continuation"
+            answer.correct = float(greedy == "True")
         else:
-            self._choices(kept, sample, requests, where)
+            self._choices(answer, sample, requests, where)
         if self.options.field is not None:
-            kept.confidence = self.logged_field([sample, doc], where)
-            kept.source, kept.probabilities, kept.label = f"field:{self.options.field}", None, None
-        return kept
+            answer.confidence = self.logged_field([sample, doc], where)
+            answer.source, answer.probabilities, answer.label = f"field:{self.options.field}", None, None
+        return answer
 
     def _requests(self, sample: Mapping[str, Any], where: str) -> list[_Request]:
         """Pair arguments and first responses, whichever way the version writes them."""
@@ -132,23 +132,25 @@ class LmEvalLog(LogFile):
             raise self.refused(where, "resps", "must be log-likelihoods or texts", "got both")
         return pairs
 
-    def _choices(self, kept: Answer, sample: Mapping[str, Any], requests: list[_Request], where: str) -> None:
+    def _choices(
+        self, answer: Answer, sample: Mapping[str, Any], requests: list[_Request], where: str
+    ) -> None:
         """Read the confidence in the most likely choice, and whether that is right."""
         metric = self.options.score or next((name for name in CHOICE_METRICS if name in sample), "acc")
         if metric not in CHOICE_METRICS:
             known = ", ".join(CHOICE_METRICS)
             rule = f"must be the correctness of the most likely choice ({known})"
             raise self.refused(where, metric, rule, "got another metric", Hint("{}", score="acc"))
-        asked = [one for one in requests if one.context != ""] or requests
-        mutual = len(asked) < len(requests)
-        scores = self._scores(metric, asked, requests, where)
+        choices = [one for one in requests if one.context != ""] or requests
+        mutual = len(choices) < len(requests)
+        scores = self._scores(metric, choices, requests, where)
         probabilities = softmax(scores)
         chosen = max(range(len(scores)), key=scores.__getitem__)
         correct = self._logged(sample, metric, where) if metric in sample else NAN
         version = tuple(map(int, re.findall(r"\d+", str(self.version or ""))[:3]))
         wrong_version = mutual and version < FIRST_CORRECT_VERSION  # also where the version is not known
-        ambiguous = _contexts_differ(asked) and not wrong_version and not math.isnan(correct)
-        right = None if ambiguous else self._gold(sample, asked)
+        ambiguous = _contexts_differ(choices) and not wrong_version and not math.isnan(correct)
+        right = None if ambiguous else self._gold(sample, choices)
         if wrong_version:
             if right is None:
                 rule, hint = "must name one of the choices", "upgrade lm-eval to 0.4.9 and run the task again"
@@ -163,26 +165,27 @@ class LmEvalLog(LogFile):
         elif right is not None and correct != float(chosen in right):
             self.notes["disagrees"] += 1
             right = None
-        kept.label = next(iter(right)) if right is not None and len(right) == 1 else None
-        kept.confidence = NAN if probabilities is None else max(probabilities)
-        kept.correct, kept.source, kept.probabilities = correct, CHOICE_METRICS[metric], probabilities
+        answer.label = next(iter(right)) if right is not None and len(right) == 1 else None
+        answer.confidence = NAN if probabilities is None else max(probabilities)
+        answer.correct, answer.source, answer.probabilities = correct, CHOICE_METRICS[metric], probabilities
 
     def _scores(
-        self, metric: str, asked: list[_Request], requests: list[_Request], where: str
+        self, metric: str, choices: list[_Request], requests: list[_Request], where: str
     ) -> list[float]:
         """Return what the metric ranks the choices by."""
-        likelihoods = [self._likelihood(one, where) for one in asked]
+        likelihoods = [self._likelihood(one, where) for one in choices]
         if metric == "acc":
             return likelihoods
         if metric == "acc_mutual_info":
-            alone = {one.continuation: self._likelihood(one, where) for one in requests if one.context == ""}
-            if len(asked) == len(requests) or any(one.continuation not in alone for one in asked):
+            contextless = [one for one in requests if one.context == ""]
+            without = {one.continuation: self._likelihood(one, where) for one in contextless}
+            if len(choices) == len(requests) or any(one.continuation not in without for one in choices):
                 raise self.refused(where, "arguments", "must have each choice without its question as well")
-            return [x - alone[one.continuation] for x, one in zip(likelihoods, asked, strict=True)]
-        if _contexts_differ(asked):
+            return [x - without[one.continuation] for x, one in zip(likelihoods, choices, strict=True)]
+        if _contexts_differ(choices):
             rule = "cannot be used where the choices are in the question"
             raise self.refused(where, metric, rule, hint=Hint("{}", score="acc"))
-        texts = [self._choice_text(one) for one in asked]
+        texts = [self._choice_text(one) for one in choices]
         lengths = [len(text.encode()) if metric == "acc_bytes" else len(text) for text in texts]
         return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
 
@@ -203,9 +206,9 @@ class LmEvalLog(LogFile):
         answers = texts
         if self.options.pattern is not None:
             answers = [self.stated.find(text) or NO_MATCH for text in texts]
-        kept = sample["filtered_resps"][0] if sample["filtered_resps"] else None
-        graded = normalized(str(kept))
-        if kept is None or str(kept) == NO_MATCH:
+        filtered = sample["filtered_resps"][0] if sample["filtered_resps"] else None
+        graded = normalized(str(filtered))
+        if filtered is None or str(filtered) == NO_MATCH:
             return NAN, "agreement"
         return sum(normalized(one) == graded for one in answers) / len(answers), "agreement"
 
@@ -237,12 +240,12 @@ class LmEvalLog(LogFile):
         delimiter = str(self.config.get("target_delimiter", " "))
         return str(request.continuation).removeprefix(delimiter)
 
-    def _gold(self, sample: Mapping[str, Any], asked: list[_Request]) -> set[int] | None:
+    def _gold(self, sample: Mapping[str, Any], choices: list[_Request]) -> set[int] | None:
         """Return the right choices, None where the target may be a number or a text and they differ."""
-        choices = [self._choice_text(one) for one in asked]
+        texts = [self._choice_text(one) for one in choices]
         targets = _listed(sample["target"])
-        as_index = [_index(target, len(choices)) for target in targets]
-        as_text = [choices.index(str(t).strip()) if str(t).strip() in choices else None for t in targets]
+        as_index = [_index(target, len(texts)) for target in targets]
+        as_text = [texts.index(str(t).strip()) if str(t).strip() in texts else None for t in targets]
         if isinstance(sample["target"], int) or None in as_text:
             found = as_index
         elif None in as_index or as_text == as_index:
@@ -251,7 +254,7 @@ class LmEvalLog(LogFile):
             found = [None]
         if None in found:
             brier = sample.get("brier_score")  # logs the right choice next to the probabilities
-            found = [_index(brier[0], len(choices))] if isinstance(brier, list) and brier else [None]
+            found = [_index(brier[0], len(texts))] if isinstance(brier, list) and brier else [None]
         return None if None in found else {one for one in found if one is not None}
 
 

@@ -87,12 +87,13 @@ class LogSummary:
     def sentences(self) -> list[str]:
         """Say how the confidence was read, and what a reader should know about the log."""
         how = " / ".join(meaning(source) for source in self.sources) or "none found"
-        said = [f"Confidence: {how} ({self.tool} log)."]
+        sentences = [f"Confidence: {how} ({self.tool} log)."]
         if self.missing_confidence == self.samples:
-            said.append(f"No answer has a confidence: {WITHOUT_CONFIDENCE}.")
+            sentences.append(f"No answer has a confidence: {WITHOUT_CONFIDENCE}.")
         elif self.missing_confidence:
-            said.append(f"{self.missing_confidence:,} of {self.samples:,} answers have no confidence.")
-        return said + [NOTE_TEXTS[key].format(f"{count:,}") for key, count in self.notes.items() if count]
+            sentences.append(f"{self.missing_confidence:,} of {self.samples:,} answers have no confidence.")
+        notes = ((NOTE_TEXTS[key], count) for key, count in self.notes.items() if count)
+        return sentences + [text.format(f"{count:,}") for text, count in notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -172,8 +173,8 @@ def read(
     options = Options(confidence, score, filter, field, pattern, scale, threshold, partial, topic, cluster)
     rows = LogRows(path, tool, options)
     columns = rows.columns()
-    for said in rows.summary.sentences()[1:]:
-        warn_user(said, LogWarning)
+    for sentence in rows.summary.sentences()[1:]:
+        warn_user(sentence, LogWarning)
     if backend is not None:
         return frame_of(columns, backend)
     frame = to_first_frame(columns)
@@ -226,18 +227,18 @@ class LogRows:
         self.summary.notes.update(log.notes)
 
     def columns(self) -> dict[str, Any]:
-        kept: dict[str, Any] = {name: array("d") if name in NUMBER_COLUMNS else [] for name in COLUMNS}
-        shared: dict[Any, Any] = {}  # equal texts are kept once
+        columns: dict[str, Any] = {name: array("d") if name in NUMBER_COLUMNS else [] for name in COLUMNS}
+        shared: dict[Any, Any] = {}  # equal texts are stored once
         for log, sample in self:
             for name, value in self._cells(log, sample).items():
-                kept[name].append(shared.setdefault(value, value) if isinstance(value, str) else value)
-        if len({isinstance(one, str) for one in kept["id"]}) > 1:  # numbers and texts: texts get quotes
-            kept["id"] = [json.dumps(one) for one in kept["id"]]
+                columns[name].append(shared.setdefault(value, value) if isinstance(value, str) else value)
+        if len({isinstance(one, str) for one in columns["id"]}) > 1:  # numbers and texts: texts get quotes
+            columns["id"] = [json.dumps(one) for one in columns["id"]]
         for name in NUMBER_COLUMNS:
-            numbers = np.frombuffer(kept[name])
+            numbers = np.frombuffer(columns[name])
             whole = name != "confidence" and not np.isnan(numbers).any()
-            kept[name] = numbers.astype(np.int64) if whole else numbers
-        return kept
+            columns[name] = numbers.astype(np.int64) if whole else numbers
+        return columns
 
     def write_csv(self, path: Path) -> None:
         """Write the rows to a CSV file one by one, in constant memory; what is missing is empty.

@@ -90,17 +90,19 @@ def as_frame(data: Any, columns: Columns) -> Any:
     for name in columns.wanted:
         if name not in arrays:
             raise reject_name("column", name, list(arrays))
-    made: dict[str, Any] = {
+    converted: dict[str, Any] = {
         name: _values(to_array(arrays[name], f"column {name!r}"))
         if name in columns.by
         else numeric_vector(arrays[name], f"column {name!r}").astype(np.float64)
         for name in columns.wanted
     }
     for name in (outcome, *others):
-        check_same_length(made[name], made[prediction], (f"column {name!r}", f"column {prediction!r}"))
+        check_same_length(
+            converted[name], converted[prediction], (f"column {name!r}", f"column {prediction!r}")
+        )
     for backend in ("pyarrow", "polars", "pandas"):
         if find_spec(backend) is not None:
-            return nw.from_dict(made, backend=backend)
+            return nw.from_dict(converted, backend=backend)
     hint = "install one of them, or pass arrays to Sketch.from_arrays"
     raise MissingDependencyError("a mapping", "needs pyarrow, polars or pandas", hint=hint)
 

@@ -200,7 +200,7 @@ def _read_parquet(path: Path) -> Contents:
         with plain_names([path]) as [name], connect([name]) as connection:
             scan = f"read_parquet({literal(name)}, hive_partitioning = false)"
 
-            def asked(query: str) -> list[Any]:
+            def rows_of(query: str) -> list[Any]:
                 return connection.execute(query).fetchall()
 
             def column(field: str) -> npt.NDArray[Any]:
@@ -209,14 +209,14 @@ def _read_parquet(path: Path) -> Contents:
                     raise not_a_sketch("got missing values")
                 return np.asarray(np.ma.getdata(cells))
 
-            stored = asked(f"SELECT decode(value) FROM {_footer(name)}")
+            stored = rows_of(f"SELECT decode(value) FROM {_footer(name)}")
             if not stored:
                 raise not_a_sketch("got Parquet without its header")
-            [(unpacked,)] = asked(
+            [(unpacked,)] = rows_of(
                 f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({literal(name)})"
             )
-            [(rows,)] = asked(f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(name)})")
-            names = [str(row[0]) for row in asked(f"DESCRIBE SELECT * FROM {scan}")]
+            [(rows,)] = rows_of(f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(name)})")
+            names = [str(row[0]) for row in rows_of(f"DESCRIBE SELECT * FROM {scan}")]
             about = _parsed_header(str(stored[0][0]))
             _check_size(about, names, int(rows or 0), int(unpacked or 0))
             _check_checksum(about, ((field, column(field)) for field in sorted(names)))

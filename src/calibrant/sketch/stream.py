@@ -90,7 +90,7 @@ def sum_stream(
     """
     dense, groups = DenseCells(cells), GroupNumbers()
     waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]] = []
-    held = read = 0
+    waiting_rows = read = 0
 
     def add(rows: list[tuple[Array, Array, npt.NDArray[np.int32]]]) -> None:
         if rows:
@@ -102,12 +102,12 @@ def sum_stream(
             v, y = (batch.column(k).to_numpy(zero_copy_only=False) for k in range(2))
             others = [batch.column(k) for k in range(2, batch.num_columns)]
             waiting.append((v, y, groups.of(others, len(v))))
-            held, read = held + len(v), read + len(v)
-            if held >= ROWS_ADDED_AT_ONCE:
+            waiting_rows, read = waiting_rows + len(v), read + len(v)
+            if waiting_rows >= ROWS_ADDED_AT_ONCE:
                 at_work.result()
                 dense.make_room(len(groups.seen))
                 at_work = pool.submit(add, waiting)
-                waiting, held = [], 0
+                waiting, waiting_rows = [], 0
             if progress is not None:
                 progress(read)
         at_work.result()
