@@ -5,10 +5,13 @@ Run `python -m benchmarks.groupings` (about 15 minutes on one core); docs/upper-
 
 from __future__ import annotations
 
+import json
+from itertools import product
 from time import perf_counter
 
 import numpy as np
 
+from benchmarks.harness import RESULTS, machine
 from calibrant.kernels.partitions import cost_apart
 from calibrant.metrics.distance.grouping import Bracket
 from calibrant.metrics.distance.upper import proven_grouping
@@ -52,20 +55,26 @@ def gap_and_seconds(kind: str, size: int, seed: int, seconds: float = 15.0) -> t
 
 
 def main() -> None:
-    """Print a table of the largest gap and time for each number of levels."""
+    """Print a table of the largest gap and time for each number of levels; keep every sample as JSON."""
     gap_and_seconds("uniform", 14, 0)  # compiles
     print("| levels | samples | largest gap | median gap | median seconds | slowest |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    samples = []
     for size in LEVELS:
-        found = np.array([gap_and_seconds(kind, size, seed) for kind in KINDS for seed in range(SEEDS)])
-        gaps, times = 100 * found[:, 0], found[:, 1]
+        for kind, seed in product(KINDS, range(SEEDS)):
+            gap, taken = gap_and_seconds(kind, size, seed)
+            samples.append({"levels": size, "kind": kind, "seed": seed, "gap": gap, "seconds": taken})
+        found = [one for one in samples if one["levels"] == size]
+        gaps, times = (np.array([one[name] for one in found]) for name in ("gap", "seconds"))
         cells = [
-            f"{gaps.max():.2f}%",
-            f"{np.median(gaps):.2f}%",
+            f"{100 * gaps.max():.2f}%",
+            f"{100 * np.median(gaps):.2f}%",
             f"{np.median(times):.1f}",
             f"{times.max():.1f}",
         ]
         print(f"| {size} | {len(found)} | {' | '.join(cells)} |", flush=True)
+        kept = json.dumps({"machine": machine(), "samples": samples}, indent=1)
+        (RESULTS / "groupings.json").write_text(kept + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
