@@ -9,7 +9,6 @@ domains of scales: Vega-Lite makes code of `sort` lists, and of the titles of fi
 from __future__ import annotations
 
 import functools
-import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,23 +101,19 @@ WIDTH, HEIGHT = 560, 330
 MAX_AXIS_GAP = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
 ONE_POINT = 1e-9  # numbers that lie this close together are shown as one
 POINTS = 400  # a curve on the page has about as many points as a screen can show
-DIGITS = 6  # of numbers: what a picture can show, so that the bytes stay few
+DIGITS = 12  # of numbers: enough for predictions that begin with the same digits, and few bytes
 
 
 class Canvas:
-    """Collects the data of one chart, each set once, under the names by which layers call them.
+    """Collects the data of one chart, each set once, under the names by which layers call them."""
 
-    Numbers are rounded to what a picture can show: less where all on an axis begin with the same digits.
-    """
-
-    def __init__(self, *axes: tuple[float, float]) -> None:
+    def __init__(self) -> None:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
-        self._digits = DIGITS + max((_common_digits(*axis) for axis in axes), default=0)
 
     def on(self, columns: Mapping[str, Iterable[Any]]) -> Layer:
         """Return a layer of these columns."""
         name = f"data{len(self._datasets)}"
-        lists = [[_short(item, self._digits) for item in column] for column in columns.values()]
+        lists = [[_short(item) for item in column] for column in columns.values()]
         self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
         return Layer({"data": {"name": name}})
 
@@ -158,19 +153,9 @@ class Canvas:
         }
 
 
-def _common_digits(low: float, high: float) -> int:
-    """Return how many leading digits the numbers between two have in common.
-
-    >>> _common_digits(0.0, 1.0), _common_digits(0.123, 0.125), _common_digits(0.5, 0.5)
-    (0, 1, 0)
-    """
-    largest = max(abs(low), abs(high))
-    return 0 if high <= low else max(0, math.floor(math.log10(largest / (high - low))))
-
-
-def _short(item: Any, digits: int) -> Any:
+def _short(item: Any) -> Any:
     if isinstance(item, (float, np.floating)):
-        return float(f"{float(item):.{digits}g}")
+        return float(f"{float(item):.{DIGITS}g}")
     return item.item() if isinstance(item, np.generic) else item
 
 

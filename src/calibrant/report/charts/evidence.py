@@ -141,7 +141,7 @@ def smooth_witness(forecasts: Forecasts) -> Spec:
     assert result is not None  # the smooth error always proves itself
     at = points_to_draw(result.weights, 200)
     shown = window(result.values)
-    canvas = Canvas(shown)
+    canvas = Canvas()
     data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
     across = {"domain": list(shown), "nice": False, "zero": False}
     base = data.encode(

@@ -153,7 +153,7 @@ def reliability_diagram(
         line = _within(smoothed(forecasts), *window(forecasts.values)) if smooth else _reliability(forecasts)
     across = axis.window(forecasts.values)
     up = axis.window(line.rate, band.lower, band.upper, forecasts.values)
-    canvas = Canvas(across, up)
+    canvas = Canvas()
     placed = Line(axis.place(line.prediction), axis.place(line.rate), line.faint)
     lower, upper = axis.place(band.lower), axis.place(band.upper)
     legend = SPLINE_BAND if curve == "spline" else BAND
@@ -334,7 +334,7 @@ def comparison(models: Mapping[str, Forecasts]) -> Spec:
     lines = {str(name): _reliability(forecasts) for name, forecasts in models.items()}
     values = [forecasts.values for forecasts in models.values()]
     frame = window(*values), window(*values, *(line.rate for line in lines.values()))
-    canvas = Canvas(*frame)
+    canvas = Canvas()
     return canvas.finished(curves(canvas, lines, frame), COMPARISON_TITLE, COMPARISON_CAPTION, height=380)
 
 
@@ -358,7 +358,7 @@ def recalibration_map(fitted: Recalibration, before: Forecasts, after: Forecasts
     }
     across = window(*(line.prediction for line in lines.values()))
     up = window(*(line.rate for line in lines.values()), band.lower, band.upper)
-    canvas = Canvas(across, up)
+    canvas = Canvas()
     layers = [shaded(canvas, places, band.lower, band.upper), *curves(canvas, lines, (across, up))]
     caption = MAP_CAPTION.format(confidence=band.confidence, how=band.how.partition(",")[0])
     return canvas.finished(layers, MAP_TITLE, caption, height=380)
