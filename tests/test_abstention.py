@@ -10,6 +10,7 @@ from oracles import beyond
 
 import calibrant as cb
 from calibrant.abstention import choose_threshold, risk_coverage
+from calibrant.metrics.null_laws import simulated_extremes
 
 CONFIDENCES = st.sampled_from([0.0, 0.2, 0.5, 0.5000001, 0.9, 1.0])
 ROWS = st.lists(st.tuples(st.integers(0, 1), CONFIDENCES), min_size=1, max_size=6)
@@ -152,3 +153,15 @@ def test_frames_and_missing_rows() -> None:
     assert (found.n, found.dropped) == (3, 1)
     with pytest.raises(cb.InvalidInputError, match="'right'"):
         choose_threshold(frame, outcome="right", prediction="sure", risk=0.1)
+
+
+@pytest.mark.parametrize("n", [1, 50, 80_000])  # the last is simulated in parts
+def test_simulated_extremes_are_those_of_whole_rows(n):
+    p = np.sort(np.round(np.random.default_rng(n).random(n), 4))[::-1]
+    ends = np.flatnonzero(np.append(p[1:] != p[:-1], True))
+    found = simulated_extremes(p, ends, 3, 5)
+    rows = 3 if n < 2**17 // 3 else 1
+    whole = []
+    for generator in map(np.random.default_rng, np.random.SeedSequence(5).spawn(3 // rows)):
+        whole += list(np.cumsum((generator.random((rows, n)) < p) - p, axis=1)[:, ends])
+    assert found.tolist() == [[max(0.0, sums.max()), max(0.0, -sums.min())] for sums in whole]

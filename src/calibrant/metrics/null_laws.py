@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
-from calibrant.parallel import chunked_sum, in_blocks
+from calibrant.parallel import TERMS_AT_ONCE, chunked_sum, in_blocks
 from calibrant.results import Array
 
 _SURE = 0.1  # below, the chance to exceed is 1 to the last digit, and squares may underflow
@@ -98,10 +98,22 @@ def _alternating(log_factors: Array, x: Array, multiples: Array) -> Array:
 
 def simulated_extremes(p: Array, ends: npt.NDArray[np.intp], draws: int, seed: int) -> Array:
     """Return how far above and below 0 the sums of y - p go at `ends`, for outcomes y drawn from p."""
+    is_end = np.zeros(len(p), dtype=np.bool_)
+    is_end[ends] = True
 
     def simulate(rng: np.random.Generator, rows: int) -> Array:
-        sums = np.cumsum((rng.random((rows, len(p))) < p) - p, axis=1)[:, ends]
-        return np.column_stack([sums.max(axis=1, initial=0.0), -sums.min(axis=1, initial=0.0)])
+        totals, highest, lowest = np.zeros((3, rows))
+        size = len(p) if rows > 1 else TERMS_AT_ONCE  # long rows come one by one, a part at a time
+        for start in range(0, len(p), size):
+            part = slice(start, start + size)
+            sums = (rng.random((rows, len(p[part]))) < p[part]) - p[part]
+            sums[:, 0] += totals
+            np.cumsum(sums, axis=1, out=sums)
+            totals = sums[:, -1].copy()
+            sums = sums if is_end[part].all() else sums[:, is_end[part]]
+            highest = np.maximum(highest, sums.max(axis=1, initial=0.0))
+            lowest = np.minimum(lowest, sums.min(axis=1, initial=0.0))
+        return np.column_stack([highest, -lowest])
 
     return in_blocks(simulate, draws, width=len(p), seed=seed)
 
