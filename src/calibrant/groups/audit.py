@@ -259,7 +259,7 @@ def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> Val
             raise InvalidInputError("y_prob", "must be given", "got None")
         outcomes: OutcomeKind = "real" if kind.real else "plain"
         return check_records(y_true, y_prob, sample_weight, missing, kind=outcomes, pos_label=pos_label)
-    if y_prob is not None or sample_weight is not None or pos_label is not None:
+    if any(one is not None for one in (y_prob, sample_weight, pos_label)):
         raise InvalidInputError("Forecasts", "hold predictions and weights already", hint="pass them alone")
     if not kind.real and not y_true.binary:
         raise InvalidInputError("outcomes", "must be 0 or 1", "got fractions", LABEL_HINTS["plain"])
@@ -310,7 +310,7 @@ def _result(
         ablated_group=ablated,
         groups=ranked,
         curves=family.curves(),
-        not_tested=family.not_tested(),
+        not_tested=family.not_tested,
         n=family.records.n,
         dropped=family.records.dropped,
         draws=family.drawn,
@@ -451,10 +451,7 @@ def audit_table(
             "expectation": [one.ablated_group.expected for one in audits],
         }
         estimates = {}
-        for (
-            key,
-            some,
-        ) in figures.items():  # twice the standard error, with Bessel's correction as in the paper
+        for key, some in figures.items():  # with Bessel's correction as in the paper
             margin = 2.0 * float(np.std(some, ddof=1)) / seeds**0.5 if np.ptp(some) else 0.0
             estimates[key] = Estimate(float(np.mean(some)) if margin else some[0], margin)
         collected.append(AuditedModel(name, **estimates))

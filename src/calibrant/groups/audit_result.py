@@ -26,16 +26,7 @@ from calibrant.formatting import (
 from calibrant.groups.rules import Rule, condition_in_words
 from calibrant.inference.pvalues import LEVEL, could_flip
 from calibrant.inputs import closed_share, whole_number
-from calibrant.results import (
-    Array,
-    Table,
-    TableCell,
-    html_paragraphs,
-    json_object,
-    number_cell,
-    sort_key,
-    text_cell,
-)
+from calibrant.results import Array, Table, html_paragraphs, json_object, number_cell, text_cell
 
 MAX_ROUNDING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
@@ -156,7 +147,7 @@ class Group:
         """Whether the means show the error; else errors of both signs cancel in them."""
         return 2 * abs(self.difference) >= self.kuiper
 
-    def found(self, where: str) -> str:
+    def finding(self, where: str | None = None) -> str:
         """Say in which direction predictions are off, and where; chance has no direction."""
         if self.predictions == "none":
             return ""
@@ -164,10 +155,9 @@ class Group:
             return "undecided"
         if self.pvalue is not None and not self.is_wrong():
             return "within chance"
+        if where is None:
+            where = "" if self.tested_by == "mean" else self._where
         return f"{self.predictions} {where}".rstrip()
-
-    def finding(self) -> str:
-        return self.found("" if self.tested_by == "mean" else self._where)
 
     @property
     def difference(self) -> float:
@@ -226,7 +216,7 @@ class Group:
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
             value, where = f"Kuiper {format_value(self.kuiper)}", self._where
-        off = self.found(where)
+        off = self.finding(where)
         off = f"; predictions {off}" if off.startswith("too") else f"; {off}" if off else ""
         return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{off}"
 
@@ -246,28 +236,22 @@ def group_table(groups: Sequence[Group], findings: bool = False) -> Table:
         written = list(zip(texts, texts, strict=True))
     else:
         written = [group.written_means() for group in groups]
-    lines = [_line(*pair) for pair in zip(groups, written, strict=True)]
-    if not findings:
-        columns = [*columns[:6], "p"]
-        lines = [(*line[:6], line[7]) for line in lines]
-    return Table(tuple(columns), tuple(lines))
-
-
-def _line(group: Group, means: tuple[str, str]) -> tuple[TableCell, ...]:
-    difference, span = group.written_difference()
-    predicted, observed = means
-    pvalue = format_pvalue(group.pvalue, group.pvalue_is_bound)
-    return (
-        text_cell(str(group.rule)),
-        number_cell(group.size, f"{group.size:,}"),
-        number_cell(group.mean_prediction, predicted),
-        number_cell(group.mean_outcome, observed),
-        number_cell(group.difference, difference),
-        number_cell(group.limits[0], span),
-        number_cell(group.z, f"{group.z:.2f}"),
-        TableCell(pvalue, sort_key(group.pvalue), number=True),
-        text_cell(group.finding()),
-    )
+    lines = []
+    for group, (predicted, observed) in zip(groups, written, strict=True):
+        difference, span = group.written_difference()
+        cells = (
+            text_cell(str(group.rule)),
+            number_cell(group.size, f"{group.size:,}"),
+            number_cell(group.mean_prediction, predicted),
+            number_cell(group.mean_outcome, observed),
+            number_cell(group.difference, difference),
+            number_cell(group.limits[0], span),
+            number_cell(group.z, f"{group.z:.2f}"),
+            number_cell(group.pvalue, format_pvalue(group.pvalue, group.pvalue_is_bound)),
+            text_cell(group.finding()),
+        )
+        lines.append(cells if findings else (*cells[:6], cells[7]))
+    return Table(tuple(columns if findings else (*columns[:6], "p")), tuple(lines))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -271,7 +271,7 @@ class _Rows(NamedTuple):
         return rows.take(np.lexsort(keys))
 
     def take(self, which: npt.NDArray[Any]) -> _Rows:
-        return self._make(None if column is None else column[which] for column in self)
+        return _Rows._make(None if column is None else column[which] for column in self)
 
     def scores(self, codes: Sequence[int]) -> StratifiedScores:
         """Stratify the rows of some groups."""

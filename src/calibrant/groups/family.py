@@ -330,19 +330,16 @@ class TestFamily:
         """Keep the subpopulations with the most evidence, and of those with some the largest errors."""
         error = np.where(curves.z >= MIN_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)
         for kept, score in ((self.worst, curves.z), (self.largest, error)):
-            for k in np.argsort(-score, kind="stable")[:MAX_INTERVALS].tolist():
-                if (
-                    score[k] > kept[-1][0]
-                    if len(kept) == MAX_INTERVALS
-                    else score[k] > 0 or kept is self.worst
-                ):
-                    kept.append((float(score[k]), batch.select([k])))
-                    kept.sort(key=lambda one: -one[0])
-                    del kept[MAX_INTERVALS:]
+            least = kept[-1][0] if len(kept) == MAX_INTERVALS else -1.0 if kept is self.worst else 0.0
+            best = np.argsort(-score, kind="stable")[:MAX_INTERVALS].tolist()
+            kept += [(float(score[k]), batch.select([k])) for k in best if score[k] > least]
+            kept.sort(key=lambda one: -one[0])
+            del kept[MAX_INTERVALS:]
 
     def _remembered(self) -> dict[Rule, Batch]:
         return {batch.rules[0]: batch for _, batch in self.worst + self.largest}
 
+    @property
     def not_tested(self) -> NotTested:
         return NotTested(self.too_small, self.duplicates, self.over_limit)
 

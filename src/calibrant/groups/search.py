@@ -210,7 +210,7 @@ def search_groups(
     ranked = (group for group in family.ranked() if group.rule in named)
     return Search(
         findings=tuple(ConfirmedRule(group.rule, group, named[group.rule].z) for group in ranked),
-        not_tested=family.not_tested(),
+        not_tested=family.not_tested,
         examined=examined,
         searched=len(first),
         confirming=len(second),
