@@ -117,7 +117,6 @@ def compare(
 def _compare_logs(
     file: FileNames, log: tuple[str | None, Options], missing: Missing, confidence: float, json_: bool
 ) -> None:
-    """Compare the models of several logs, each with its own correctness."""
     from calibrant.logs.evaluation import compare_logs
 
     rule = "does not apply to logs, which are compared by four scores"
@@ -154,7 +153,6 @@ def _read(
 
 
 def _charts(y: Any, models: dict[str, Any], how: dict[str, Any]) -> dict[str, Any]:
-    """Return what draws each chart; it is drawn when it is asked for."""
     from calibrant.report.charts import comparison, decision_curves
 
     def reliability() -> Any:

@@ -194,7 +194,6 @@ def _fitted_classes(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
     options: dict[str, Any], labels: list[str] | None,
 ) -> Recalibration:  # fmt: skip
-    """Fit a map of several classes, one column of probabilities each."""
     numbers, columns = outcome_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = class_labels(columns[outcome], predictions, labels)
     with named_by_option(outcome, predictions, weight):

@@ -55,7 +55,6 @@ def sketch(files: Sequence[str], output: str, same: bool, json_: bool, **options
 
 
 def write(made: Sketch, output: str, json_: bool) -> None:
-    """Save a sketch and say what it holds."""
     made.save(output)
     if json_:
         facts = {"output": output, "n": made.n, "cells": made.cells, "groups": len(made.groups)}

@@ -154,7 +154,6 @@ def propose(forecasts: Forecasts, *, seed: int) -> Proposal | str:
 
 
 def _joined(folds: Sequence[Levels]) -> Forecasts:
-    """Return the records of all folds together."""
     names = ("rates", "values", "weights")
     rates, values, weights = (np.concatenate([getattr(fold, name) for fold in folds]) for name in names)
     return Forecasts(rates, values, sample_weight=weights)

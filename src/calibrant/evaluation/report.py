@@ -243,7 +243,6 @@ def _evidence(evaluation: Evaluation) -> Section:
 
 
 def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
-    """Compare groups with each other, those of an ordered column in their order."""
     if not differences:
         return []
     figures = ("groups-in-order",) if any(found.trend is not None for found in differences) else ()

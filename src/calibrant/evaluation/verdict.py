@@ -171,7 +171,6 @@ def _sentences(
 def _pattern(
     component: str, tested: TestResult, forecasts: Forecasts, details: Mapping[str, Any]
 ) -> wording.Texts:
-    """Describe the pattern that a component of the omnibus test found."""
     if ranks_inverted(forecasts):
         return wording.describe_inverted(forecasts, proven=True)
     if component == "slope":

@@ -178,7 +178,6 @@ def _not_a_report(name: str) -> InvalidInputError:
 
 
 def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) -> Evaluation:
-    """Evaluate the data as the report records."""
     options, version = stored.get("options", {}), int(stored.get("schema_version", 1))
     how = {
         "measures": [stored_measure(row["name"], version) for row in stored.get("measures", ())],

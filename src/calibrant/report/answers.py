@@ -123,7 +123,6 @@ class Answers(Result):
         return [abstain, Section("spread", title, (text,), ("confidences",), tables, half=True)]
 
     def specifications(self, forecasts: Forecasts) -> dict[str, Spec]:
-        """Return the charts of the sections."""
         return {
             "risk": risk_curve.spec(self.risk_coverage),
             "confidences": confidence_histogram.spec(forecasts),
@@ -134,7 +133,6 @@ PROMISE = "Each promise holds with 95% confidence if its error rate is chosen be
 
 
 def _rows(forecasts: Forecasts) -> tuple[Array, Array]:
-    """Return outcomes and predictions, one per record."""
     events = np.round(forecasts.outcomes * forecasts.n).astype(int)
     times = np.column_stack([forecasts.counts - events, events]).ravel()
     y = np.repeat(np.tile([0.0, 1.0], forecasts.levels), times)

@@ -91,7 +91,6 @@ LEARNED = (
 
 
 def distinguisher_page(given: Distinguisher, *, title: str, subtitle: str = "") -> str:
-    """Return one HTML file, complete in itself."""
     drawn = {"carriers": carriers.spec(given)}
     if given.rules:
         drawn["giveaways"] = giveaways.spec(given)

@@ -45,7 +45,6 @@ class Layer:
     spec: Spec
 
     def mark(self, kind: str, **look: Any) -> Layer:
-        """Show the data as marks of this kind."""
         return Layer({**self.spec, "mark": {"type": kind, **look}})
 
     def encode(self, **channels: Any) -> Layer:
@@ -111,7 +110,6 @@ class Canvas:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
 
     def on(self, columns: Mapping[str, Iterable[Any]]) -> Layer:
-        """Return a layer of these columns."""
         name = f"data{len(self._datasets)}"
         lists = [[_short(item) for item in column] for column in columns.values()]
         self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
@@ -254,13 +252,11 @@ class drawing(Generic[P]):  # noqa: N801 - reads as a decorator
 
 
 def as_charts(specs: Mapping[str, Spec]) -> Mapping[str, Chart]:
-    """Return Altair charts by name."""
     made = {name: as_altair(spec) for name, spec in specs.items()}
     return Catalogue("charts", made, {"chart": lambda chart: str(chart.title.text)})
 
 
 def as_altair(spec: Spec) -> Chart:
-    """Return the Altair chart of a specification."""
     alt = altair()
     parts = {
         "layer": [alt.Chart.from_dict(layer, validate=False) for layer in spec["layer"]],
