@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant.fits.forest import TreeParams
-from calibrant.fits.trees import STAGE, STRETCH, _held_out, boosted, boosted_logits
+from calibrant.fits.trees import STAGE_TREES, STRETCH_TREES, _held_out, boosted, boosted_logits
 
 pytest.importorskip("lightgbm")
 
@@ -22,12 +22,12 @@ def sample(seed: int, n: int, effect: float) -> tuple[np.ndarray, ...]:
 
 def test_stretches_are_one_long_growth():
     rows, y, start, weight, fold = sample(0, 1500, 1.0)
-    growth = TreeParams(trees=2 * STRETCH, smallest_leaf=50)
+    growth = TreeParams(trees=2 * STRETCH_TREES, smallest_leaf=50)
     losses = _held_out(rows, y, start, weight, fold, np.unique(fold), growth)
     for k in range(4):
         inside = fold == k
         whole = boosted_logits(rows[~inside], y[~inside], start[~inside], weight[~inside], growth)
-        eta = start[inside, None] + whole.staged(rows[inside], STAGE)[:, : losses.shape[1]]
+        eta = start[inside, None] + whole.staged(rows[inside], STAGE_TREES)[:, : losses.shape[1]]
         expected = np.logaddexp(0, eta) - y[inside, None] * eta
         np.testing.assert_allclose(losses[inside], expected, atol=1e-6)
 
@@ -51,7 +51,7 @@ def test_noise_grows_no_trees():
 def test_growth_ends_soon_after_the_best():
     rows, y, start, weight, fold = sample(3, 800, 0.0)
     losses = _held_out(rows, y, start, weight, fold, np.unique(fold), TreeParams(trees=400, smallest_leaf=20))
-    assert losses.shape[1] * STAGE < 400
+    assert losses.shape[1] * STAGE_TREES < 400
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -64,7 +64,7 @@ def test_stopping_early_loses_next_to_nothing_against_all_trees(seed, together, 
     y = (rng.random(2_000) < expit(start + moved)).astype(float)
     data = np.column_stack((columns, start)), y, start, np.ones(2_000), np.arange(2_000) % 4
     stopped = _held_out(*data, range(4), TreeParams(trees=400)).mean(axis=0).min()
-    monkeypatch.setattr("calibrant.fits.trees.STRETCH", 400)
+    monkeypatch.setattr("calibrant.fits.trees.STRETCH_TREES", 400)
     every = _held_out(*data, range(4), TreeParams(trees=400)).mean(axis=0)
-    assert len(every) == 400 // STAGE
+    assert len(every) == 400 // STAGE_TREES
     assert stopped - every.min() < 5e-4  # half of a thousandth of a nat

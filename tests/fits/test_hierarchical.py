@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from calibrant.fits.hierarchical import RATE, Block, hierarchical
+from calibrant.fits.hierarchical import COLUMN_PRIOR_RATE, Block, hierarchical
 
 
 def sample(seed: int, n: int = 800) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Block], np.ndarray]:
@@ -42,7 +42,7 @@ def test_it_is_the_optimum_and_the_precisions_are_a_fixed_point(seed):
     assert fit.blocks[0].errors == pytest.approx(errors[2:8], rel=1e-6)
     u = fit.blocks[0].values
     effective = 6 - precision[0] * np.trace(covariance[2:8, 2:8])
-    prior_pull = RATE / np.sqrt(precision[0])
+    prior_pull = COLUMN_PRIOR_RATE / np.sqrt(precision[0])
     assert precision[0] == pytest.approx((effective + prior_pull) / (u @ u), rel=0.03)
 
 
@@ -80,15 +80,15 @@ def test_the_precision_maximises_the_evidence_with_its_prior(seed):
 
     def evidence(precision: float) -> float:
         penalty = np.concatenate((fit.prior, np.full(40, precision)))
-        centre, now = np.append([0.0, 1.0], np.zeros(40)), beta.copy()
+        center, now = np.append([0.0, 1.0], np.zeros(40)), beta.copy()
         for _ in range(8):
             q = expit(design @ now)
             hessian = design.T @ (design * (q * (1 - q))[:, None]) + np.diag(penalty)
-            now = now - np.linalg.solve(hessian, design.T @ (q - y) + penalty * (now - centre))
+            now = now - np.linalg.solve(hessian, design.T @ (q - y) + penalty * (now - center))
         eta = design @ now
-        loss = np.sum(np.logaddexp(0, eta) - y * eta) + penalty @ (now - centre) ** 2 / 2
+        loss = np.sum(np.logaddexp(0, eta) - y * eta) + penalty @ (now - center) ** 2 / 2
         volume = (40 * np.log(precision) - np.linalg.slogdet(hessian)[1]) / 2
-        return float(volume - loss - RATE / np.sqrt(precision))
+        return float(volume - loss - COLUMN_PRIOR_RATE / np.sqrt(precision))
 
     found = fit.blocks[0].precision
     grid = found * np.exp(np.linspace(-1, 1, 21))

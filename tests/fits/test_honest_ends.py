@@ -12,7 +12,7 @@ from samples import samples
 
 from calibrant.fits.isotonic import bounded_slope, centered_isotonic, honest_range, isotonic
 from calibrant.fits.levels import (
-    PREMIUM,
+    MAX_LIMIT_COST,
     WIDE_CLIPS,
     Levels,
     end_limit,
@@ -126,16 +126,16 @@ def test_limits_that_records_do_not_ask_for_cost_next_to_nothing(values, weights
         return
     largest = min(0.5 / (levels.total + 1), 0.05)
     assert 0 < limit <= largest
-    assert cost_if_never_wrong(levels, limit) <= PREMIUM * (1 + 1e-9)
+    assert cost_if_never_wrong(levels, limit) <= MAX_LIMIT_COST * (1 + 1e-9)
     if limit < largest:  # the largest limit that is cheap enough
-        assert cost_if_never_wrong(levels, limit * 1.001) > PREMIUM
+        assert cost_if_never_wrong(levels, limit * 1.001) > MAX_LIMIT_COST
 
 
 def test_known_limits_of_predictions():
     few_at_the_ends = Levels(np.array([0.0, 0.5]), np.array([0.0, 0.5]), np.array([4.0, 96.0]))
     assert end_limit(few_at_the_ends) == pytest.approx(0.5 / 101)
     most_at_the_ends = Levels(np.array([0.0, 0.5, 1.0]), np.array([0, 0.5, 1]), np.array([30.0, 40, 30]))
-    assert end_limit(most_at_the_ends) == pytest.approx(PREMIUM / 0.6)
+    assert end_limit(most_at_the_ends) == pytest.approx(MAX_LIMIT_COST / 0.6)
     assert likeliest_limit(most_at_the_ends) == end_limit(most_at_the_ends)
     missed = Levels(np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.5, 1]), np.array([30.0, 40, 30]))
     assert end_limit(missed) == pytest.approx(0.5 / 101)

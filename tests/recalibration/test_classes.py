@@ -65,14 +65,14 @@ def test_derivatives_are_exact(family):
     labels, table = overconfident(600)
     loss = problem(labels, table, 1.0 + np.arange(600) % 3, family, 0.3)
     at = loss.start() + 0.1 * np.random.default_rng(0).normal(size=len(loss.start()))
-    here = loss.look(at)
+    here = loss.evaluate(at)
     for k in range(len(at)):
         step = np.zeros(len(at))
         step[k] = 1e-6
-        ahead, behind = loss.look(at + step), loss.look(at - step)
+        ahead, behind = loss.evaluate(at + step), loss.evaluate(at - step)
         assert (ahead.value - behind.value) / 2e-6 == pytest.approx(here.gradient[k], abs=1e-7)
         bend = (ahead.gradient - behind.gradient) / 2e-6
-        assert bend == pytest.approx(here.curved(step / 1e-6), abs=1e-7)
+        assert bend == pytest.approx(here.hessian_times(step / 1e-6), abs=1e-7)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -84,13 +84,13 @@ def test_fits_are_those_of_a_general_optimiser(family, penalty, n, classes):
     loss = problem(labels, table, w, family, penalty)
 
     def reported(numbers):
-        here = loss.look(numbers)
+        here = loss.evaluate(numbers)
         return here.value, here.gradient
 
     options = {"maxiter": 2_000, "maxfun": 4_000, "ftol": 1e-13, "gtol": 1e-8}
     slow = minimize(reported, loss.start(), jac=True, method="L-BFGS-B", options=options)
     found = softmax_fit(table, labels, w, family, penalty)
-    here = loss.look(loss.numbers(found.matrix, found.intercepts))
+    here = loss.evaluate(loss.numbers(found.matrix, found.intercepts))
     assert here.value <= slow.fun + 1e-9
     assert here.value == pytest.approx(slow.fun, abs=1e-6)
 
@@ -104,9 +104,9 @@ def test_many_records_are_fitted_block_by_block():
     logs, shares = np.log(table.T), w / w.sum()
     one = SoftmaxProblem((ClassBlock(logs, labels, shares),), "dirichlet", 0.1)
     at = many.start() + 0.1 * np.random.default_rng(0).normal(size=420)
-    assert many.look(at).value == pytest.approx(one.look(at).value, rel=1e-12)
-    assert many.look(at).gradient == pytest.approx(one.look(at).gradient, abs=1e-14)
-    assert many.look(at).curved(at) == pytest.approx(one.look(at).curved(at), abs=1e-13)
+    assert many.evaluate(at).value == pytest.approx(one.evaluate(at).value, rel=1e-12)
+    assert many.evaluate(at).gradient == pytest.approx(one.evaluate(at).gradient, abs=1e-14)
+    assert many.evaluate(at).hessian_times(at) == pytest.approx(one.evaluate(at).hessian_times(at), abs=1e-13)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -131,7 +131,10 @@ def test_flat_losses_do_not_overflow(family):
         w, penalty = 10 ** rng.uniform(-3, 3, n), float(rng.choice([0, 1e-4, 1]))
         found = softmax_fit(table, labels, w, family, penalty)
         loss = problem(labels, table, w, family, penalty)
-        assert loss.look(loss.numbers(found.matrix, found.intercepts)).value <= loss.look(loss.start()).value
+        assert (
+            loss.evaluate(loss.numbers(found.matrix, found.intercepts)).value
+            <= loss.evaluate(loss.start()).value
+        )
 
 
 @pytest.mark.parametrize("method", ["vector", "dirichlet"])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.fits.levels import Levels, expit, logit
-from calibrant.fits.logistic import Regressors, minimise
+from calibrant.fits.logistic import Regressors, minimize_loss
 from calibrant.results import Array
 
 MIN_CLIP = 1e-4  # of predictions in the logit
@@ -83,8 +83,8 @@ def fit_calibration_curve(
     size = design.shape[1]
     precision = np.eye(size) / WIDTH**2
     columns = Regressors(tuple(np.ascontiguousarray(design.T)), offset=x)
-    fitted = minimise(
-        columns, levels.rates, levels.weights, centre=np.zeros(size), precision=precision, tolerance=1e-12
+    fitted = minimize_loss(
+        columns, levels.rates, levels.weights, center=np.zeros(size), precision=precision, tolerance=1e-12
     )
     covariance = np.asarray(np.linalg.inv(fitted.curvature), dtype=np.float64)
     ones = float(levels.ones.sum())

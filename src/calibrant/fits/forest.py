@@ -16,7 +16,7 @@ from calibrant.kernels.forest import forest_sums
 from calibrant.results import Array
 
 MAX_CODES = 2**24  # of a category: a question holds a bit for each
-MACHINE_CODE_ABOVE = 5_000  # walks down a tree, from which compiling repays
+MACHINE_CODE_ABOVE = 5_000  # walks down a tree, from which compiling pays off
 
 
 # Nodes are as files have them. A leaf has a "value". A question has the number of a "feature", the places of

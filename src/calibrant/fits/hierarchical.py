@@ -24,15 +24,15 @@ from calibrant.results import Array
 
 Codes = npt.NDArray[np.int64]
 
-WEAKEST, STRONGEST = 1e-2, 1e8  # limits of a precision
-FIRST = 100.0
-RATE = 6.0  # of the prior of a column's deviation, which is 1 / 6 on average
-RATE_OF_LINE = 1.0  # the same for intercept and slope
-ROUNDS, STEPS = 60, 25  # at most: of the precisions, and of Newton's method for each
+MIN_PRECISION, MAX_PRECISION = 1e-2, 1e8  # limits of a precision
+START_PRECISION = 100.0
+COLUMN_PRIOR_RATE = 6.0  # of the prior of a column's deviation, which is 1 / 6 on average
+LINE_PRIOR_RATE = 1.0  # the same for intercept and slope
+MAX_ROUNDS, MAX_STEPS = 60, 25  # at most: of the precisions, and of Newton's method for each
 MIN_EFFECTIVE_COEFFICIENTS = 0.1  # effective coefficients of a column
 PRECISION_TOLERANCE = 1e-2  # change of the logarithm of every precision below which the iteration ends
 TOLERANCE = 1e-8  # of a Newton step
-LOOSE = 1e-3  # the same while precisions still move; what such a step leaves is about its square
+LOOSE_TOLERANCE = 1e-3  # the same while precisions still move; what such a step leaves is about its square
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,14 +72,14 @@ class HierarchicalFit:
 def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> HierarchicalFit:
     """Fit all coefficients; intercept and slope are shrunk to 0 and 1 in the same way, each on its own."""
     work = _Work(logit, outcome, weight, blocks)
-    precision = np.full(len(work.spans), FIRST)
+    precision = np.full(len(work.spans), START_PRECISION)
     precision[:2] = 1.0
-    beta, covariance = work.optimum(work.centre, precision, LOOSE)
-    for _ in range(ROUNDS):
+    beta, covariance = work.optimum(work.center, precision, LOOSE_TOLERANCE)
+    for _ in range(MAX_ROUNDS):
         precision, moved = work.updated(precision, beta, covariance)
         if moved < PRECISION_TOLERANCE:
             break
-        beta, covariance = work.optimum(beta, precision, LOOSE)
+        beta, covariance = work.optimum(beta, precision, LOOSE_TOLERANCE)
     beta, covariance = work.optimum(beta, precision, TOLERANCE)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     collected = [Shifts(beta[s], errors[s], float(k)) for s, k in zip(work.spans, precision, strict=True)]
@@ -97,8 +97,8 @@ class _Work:
         self.logit, self.outcome, self.weight, self.blocks = logit, outcome, weight, blocks
         ends = np.cumsum([0, 1, 1, *(block.levels for block in blocks)]).tolist()
         self.spans = [slice(first, last) for first, last in pairwise(ends)]
-        self.centre = np.zeros(ends[-1])
-        self.centre[1] = 1.0
+        self.center = np.zeros(ends[-1])
+        self.center[1] = 1.0
         self.codes = [np.where(block.codes < 0, block.levels, block.codes) for block in blocks]
 
     def optimum(self, beta: Array, precision: Array, tolerance: float) -> tuple[Array, Array]:
@@ -107,7 +107,7 @@ class _Work:
 
         penalty = np.repeat(precision, [span.stop - span.start for span in self.spans])
         loss, eta = self._loss(beta, penalty)
-        for _ in range(STEPS):
+        for _ in range(MAX_STEPS):
             gradient, hessian = self._derivatives(beta, eta, penalty)
             factor = cho_factor(hessian)
             step, moved = cho_solve(factor, gradient), 0.0
@@ -127,7 +127,7 @@ class _Work:
         for block, span in zip(self.blocks, self.spans[2:], strict=True):
             eta += block.taken(beta[span])
         fit = dot(self.weight, np.logaddexp(0.0, eta) - self.outcome * eta)
-        return fit + 0.5 * float(penalty @ (beta - self.centre) ** 2), eta
+        return fit + 0.5 * float(penalty @ (beta - self.center) ** 2), eta
 
     def _derivatives(self, beta: Array, eta: Array, penalty: Array) -> tuple[Array, Array]:
         q = expit(eta)
@@ -145,7 +145,7 @@ class _Work:
             hessian[inside, inside] = self._sums(j, mixed)
             for k in range(j):
                 hessian[self.spans[2 + k], span] = self._joint_sums(k, j, mixed)
-        gradient += penalty * (beta - self.centre)
+        gradient += penalty * (beta - self.center)
         hessian += np.triu(hessian, 1).T
         hessian[np.diag_indices_from(hessian)] += penalty
         return gradient, hessian
@@ -170,11 +170,11 @@ class _Work:
         """
         following, moved = np.empty_like(precision), 0.0
         for k, span in enumerate(self.spans):
-            u = beta[span] - self.centre[span]
+            u = beta[span] - self.center[span]
             effective = len(u) - precision[k] * float(np.trace(covariance[span, span]))
-            prior = (RATE if k >= 2 else RATE_OF_LINE) / np.sqrt(precision[k])
+            prior = (COLUMN_PRIOR_RATE if k >= 2 else LINE_PRIOR_RATE) / np.sqrt(precision[k])
             following[k] = (max(effective, 1e-6) + prior) / max(float(u @ u), 1e-12)
-            following[k] = min(max(following[k], WEAKEST), STRONGEST)
+            following[k] = min(max(following[k], MIN_PRECISION), MAX_PRECISION)
             if effective > MIN_EFFECTIVE_COEFFICIENTS:
                 moved = max(moved, abs(float(np.log(following[k] / precision[k]))))
         return following, moved

@@ -45,7 +45,7 @@ class _Blocks:
 
     starts: npt.NDArray[np.integer]
     weights: Array
-    centres: Array
+    centers: Array
     rates: Array
 
     def joined(self, opens: npt.NDArray[np.bool_]) -> _Blocks:
@@ -53,7 +53,7 @@ class _Blocks:
         first = np.flatnonzero(opens)
         weights = np.add.reduceat(self.weights, first)
         return _Blocks(
-            self.starts[first], weights, _means(self.centres, self.weights, first), self.rates[first]
+            self.starts[first], weights, _means(self.centers, self.weights, first), self.rates[first]
         )
 
 
@@ -70,7 +70,7 @@ def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
     Centered isotonic regression of Oron and Flournoy (2017).
     """
     blocks = _pooled(levels, honest_ends)
-    return Knots(blocks.centres, blocks.rates)
+    return Knots(blocks.centers, blocks.rates)
 
 
 def _pooled(levels: Levels, honest_ends: bool) -> _Blocks:
@@ -80,9 +80,9 @@ def _pooled(levels: Levels, honest_ends: bool) -> _Blocks:
     fitted = isotonic_regression(levels.rates, weights=levels.weights)
     starts = fitted.blocks[:-1]
     weights = np.add.reduceat(levels.weights, starts)
-    centres = _means(levels.values, levels.weights, starts)
+    centers = _means(levels.values, levels.weights, starts)
     rates = np.maximum.accumulate(np.clip(fitted.x[starts], 0.0, 1.0))
-    blocks = _Blocks(starts, weights, centres, rates).joined(np.diff(rates, prepend=-1.0) > TIED)
+    blocks = _Blocks(starts, weights, centers, rates).joined(np.diff(rates, prepend=-1.0) > TIED)
     if not honest_ends:
         return blocks
     low, high = honest_range(blocks.rates, blocks.weights)

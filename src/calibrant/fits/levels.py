@@ -89,7 +89,7 @@ def pooled(places: Array, levels: Levels, cells: int) -> tuple[Array, Levels]:
 
 
 MAX_END_LIMIT = 0.05
-PREMIUM = 4e-4  # nats per record, below the half of a thousandth that counts as harm
+MAX_LIMIT_COST = 4e-4  # nats per record, below the half of a thousandth that counts as harm
 CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
 WIDE_CLIPS = (0.03, 0.05)  # tried only if predictions of exactly 0 or 1 were wrong
 MIN_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
@@ -140,8 +140,8 @@ def end_limit(levels: Levels) -> float:
 
     n records that were all right leave a rate of 0.5 / (n + 1) for a miss (Krichevsky and Trofimov 1981).
     Rounded and human predictions of 0 and 1 are wrong more often than never. If none of these was, they may
-    have been earned: then the limit is small enough to cost at most `PREMIUM` nats per record even if no
-    such prediction is ever wrong.
+    have been earned: then the limit is small enough to cost at most `MAX_LIMIT_COST` even if no such
+    prediction is ever wrong.
     """
     if levels.values[0] > 0 and levels.values[-1] < 1:
         return 0.0
@@ -154,7 +154,7 @@ def end_limit(levels: Levels) -> float:
     near = np.flatnonzero(distance < limit)
     near = near[np.argsort(distance[near], kind="stable")]
     mass, moment = (np.cumsum(x[near]) for x in (levels.weights, levels.weights * distance))
-    return float(min(limit, np.min((PREMIUM * levels.total + moment) / mass)))
+    return float(min(limit, np.min((MAX_LIMIT_COST * levels.total + moment) / mass)))
 
 
 def likeliest_limit(levels: Levels) -> float:
@@ -163,7 +163,7 @@ def likeliest_limit(levels: Levels) -> float:
     return min(clips, key=lambda clip: costs(levels, np.clip(levels.values, clip, 1.0 - clip), "log").mean)
 
 
-SAFE = 1e-6  # predictions closer to 0 and 1 are charged as this: one miss costs 14 nats, not 36
+LOSS_CLIP = 1e-6  # predictions closer to 0 and 1 are charged as this: one miss costs 14 nats, not 36
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +203,7 @@ class Costs:
         return math.sqrt(Costs(one, zero, self.rates, self.weights).variance / self.total)
 
 
-def costs(levels: Levels, predictions: Array, loss: str, clip: float = SAFE) -> Costs:
+def costs(levels: Levels, predictions: Array, loss: str, clip: float = LOSS_CLIP) -> Costs:
     """Return the log loss or Brier score of one prediction per level."""
     if loss == "brier":
         return Costs((1.0 - predictions) ** 2, predictions**2, levels.rates, levels.weights)

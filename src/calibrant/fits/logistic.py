@@ -23,9 +23,9 @@ from calibrant.results import Array
 
 MAX_NEWTON_STEPS = 100
 MIN_STEP_FACTOR = 2.0**-40
-POLISHING = 1e-4  # shorter steps are judged by the gradient alone, which has twice the digits of the loss
+MAX_POLISHING_STEP = 1e-4  # shorter steps are judged by the gradient, which has twice the digits of the loss
 MAX_PLAIN_STEPS = 4  # plain steps from a good start
-GAIN_LEFT = 1e-12  # of the total weight: coefficients are then off by 1e-6, and by its square after the step
+GAIN_TOLERANCE = 1e-12  # of the total weight: coefficients are then off by 1e-6, or its square after a step
 BLOCK = 2**13  # levels at a time: they stay in the cache, and products of them on one thread
 
 
@@ -76,43 +76,43 @@ class Optimum:
         return float(-self.loss + 0.5 * prior - 0.5 * posterior)
 
 
-def minimise(
+def minimize_loss(
     design: Design,
     rates: Array,
     weights: Array,
     *,
-    centre: Array,
+    center: Array,
     precision: Array,
     start: Array | None = None,
     tolerance: float = 1e-15,
     steps: int = MAX_NEWTON_STEPS,
 ) -> Optimum:
-    """Minimise sum w (ln(1 + e^eta) - r eta) + (beta - centre)' P (beta - centre) / 2.
+    """Minimize sum w (ln(1 + e^eta) - r eta) + (beta - center)' P (beta - center) / 2.
 
     Newton's method with halved steps; it ends when a step promises less than `tolerance` of the total weight.
     """
 
     def loss(eta: Array, beta: Array) -> float:
-        away = beta - centre
+        away = beta - center
         return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * away @ precision @ away)
 
     total = float(weights.sum())
-    beta = (centre if start is None else start).astype(np.float64)
+    beta = (center if start is None else start).astype(np.float64)
     eta = design.predictor(beta)
     best, length = loss(eta, beta), np.inf
     for _ in range(steps):
         rate = expit(eta)
-        gradient = design.gradient(weights * (rate - rates)) + precision @ (beta - centre)
+        gradient = design.gradient(weights * (rate - rates)) + precision @ (beta - center)
         curvature = design.curvature(weights * rate * (1.0 - rate)) + precision
         step = np.linalg.solve(curvature, gradient)
         promise, size, share = float(gradient @ step), float(np.abs(step).max()), 1.0
-        if promise <= 0 or (size < POLISHING and not size < length / 2):
+        if promise <= 0 or (size < MAX_POLISHING_STEP and not size < length / 2):
             break  # no step helps any more: rounding
         while True:
             trial = beta - share * step
             moved = design.predictor(trial)
             reached = loss(moved, trial)
-            enough = size < POLISHING or reached <= best - 0.25 * share * promise
+            enough = size < MAX_POLISHING_STEP or reached <= best - 0.25 * share * promise
             if enough or share < MIN_STEP_FACTOR:
                 break
             share /= 2
@@ -126,12 +126,12 @@ def minimise(
 
 
 def polished(
-    design: Regressors, rates: Array, weights: Array, *, centre: Array, precision: Array, start: Array
+    design: Regressors, rates: Array, weights: Array, *, center: Array, precision: Array, start: Array
 ) -> Array:
     """Return the optimum from a start that is nearly there: a few plain Newton steps, each exact."""
     beta, total = start, float(weights.sum())
     for _ in range(MAX_PLAIN_STEPS):
-        gradient, curvature = precision @ (beta - centre), precision
+        gradient, curvature = precision @ (beta - center), precision
         for first in range(0, len(rates), BLOCK):
             rows = slice(first, first + BLOCK)
             part, weight = design.part(rows), weights[rows]
@@ -140,7 +140,7 @@ def polished(
             curvature = curvature + part.curvature(weight * rate * (1.0 - rate))
         step = np.linalg.solve(curvature, gradient)
         beta = beta - step
-        if gradient @ step <= GAIN_LEFT * total:
+        if gradient @ step <= GAIN_TOLERANCE * total:
             break
     return beta
 
@@ -151,11 +151,11 @@ Clip = Literal["auto"] | float
 
 CELLS = 4096  # of the logit, in which many levels are pooled before the last, exact steps
 WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
-COARSE = 4  # of this many widths one is tried at first; then the best is climbed to
+COARSE_STRIDE = 4  # of this many widths one is tried at first; then the best is climbed to
 MIN_PRIOR_PRECISION = 1e-9  # precision of the prior that keeps split outcomes finite without shrinkage
 MIN_SCALE = 1e-3
 ROUNDING = 1e-12  # relative differences between logits that rounding may have made
-CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
+CENTERS = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
     logits = logit(levels.values, clips[0])
     cells = pooled(logits, levels, CELLS)
     best = _Trial(cells, family, clips[0], widths)
-    best.climb(range(0, len(widths), COARSE))
+    best.climb(range(0, len(widths), COARSE_STRIDE))
     for each in clips[1:]:
         trial = _Trial(cells, family, each, widths)
         trial.climb([best.peak])  # the width hardly depends on the clip
@@ -223,16 +223,16 @@ class _Trial:
         self, pooled_levels: tuple[Array, Levels], family: Family, clip: float, widths: Sequence[float]
     ) -> None:
         self.family, self.clip = family, clip
-        self.centre = np.array(CENTRES[family])
+        self.center = np.array(CENTERS[family])
         logits, self.cells = pooled_levels
         self.places = held(logits, clip)
-        self.design = _design(self.places, family, range(len(self.centre)))
+        self.design = _design(self.places, family, range(len(self.center)))
         weights = self.cells.weights  # root mean squares: how far a change of a coefficient by 1 moves logits
         squares = [float(weights @ column**2 / weights.sum()) for column in self.design.columns]
         self.scales = np.maximum(np.sqrt(squares), MIN_SCALE)
         self.widths, self.known = widths, dict[int, float]()
         self.start: Array | None = None
-        self.peak, self.evidence, self.best = 0, -np.inf, self.centre
+        self.peak, self.evidence, self.best = 0, -np.inf, self.center
 
     def climb(self, starts: Sequence[int]) -> None:
         """Find the width with the largest evidence: try the starts, then climb from the best of them."""
@@ -251,9 +251,9 @@ class _Trial:
             return
         width = self.widths[place]
         precision = self._precision(width)
-        fitted = minimise(
+        fitted = minimize_loss(
             self.design, self.cells.rates, self.cells.weights,
-            centre=self.centre, precision=precision, start=self.start, tolerance=1e-9,
+            center=self.center, precision=precision, start=self.start, tolerance=1e-9,
         )  # fmt: skip
         self.start = fitted.beta
         self.known[place] = fitted.evidence(precision) if np.isfinite(width) else -fitted.loss
@@ -266,7 +266,7 @@ class _Trial:
 
     def finished(self, levels: Levels, logits: Array) -> LogisticFit:
         """Return the fit on all levels at the chosen width; negative powers of beta are held at 0."""
-        free = list(range(len(self.centre)))
+        free = list(range(len(self.center)))
         beta = self._exact(levels, logits, free)
         while self.family == "beta" and (negative := [k for k in free if k > 0 and beta[k] < 0]):
             free.remove(min(negative, key=lambda k: beta[k] * self.scales[k]))
@@ -281,15 +281,15 @@ class _Trial:
     def _exact(self, levels: Levels, logits: Array, free: list[int]) -> Array:
         """Return the coefficients, all but the free ones at 0."""
         precision = self._precision(self.widths[self.peak])[np.ix_(free, free)]
-        start, centre = self.best[free], self.centre[free]
-        if len(free) < len(self.centre):
+        start, center = self.best[free], self.center[free]
+        if len(free) < len(self.center):
             cells = self.cells
             design = _design(self.places, self.family, free)
-            start = minimise(design, cells.rates, cells.weights, centre=centre, precision=precision).beta
+            start = minimize_loss(design, cells.rates, cells.weights, center=center, precision=precision).beta
         design = _design(logits, self.family, free)
-        beta = np.zeros(len(self.centre))
+        beta = np.zeros(len(self.center))
         beta[free] = polished(
-            design, levels.rates, levels.weights, centre=centre, precision=precision, start=start
+            design, levels.rates, levels.weights, center=center, precision=precision, start=start
         )
         return beta
 

@@ -16,17 +16,17 @@ import numpy.typing as npt
 
 from calibrant.results import Array
 
-STEPS = 100
-PRODUCTS = 200  # with the Hessian, per step
-HALVINGS = 40
-LOOSE = 0.1  # how far a step may miss the exact one, far from the minimum
-DAMPED = 1e-10  # added to the Hessian: where a loss is flat, steps would be without end
+MAX_STEPS = 100
+MAX_HESSIAN_PRODUCTS = 200  # with the Hessian, per step
+MAX_HALVINGS = 40
+MAX_STEP_ERROR = 0.1  # how far a step may miss the exact one, far from the minimum
+DAMPING = 1e-10  # added to the Hessian: where a loss is flat, steps would be without end
 GRADIENT_TOLERANCE = 1e-8  # the largest part of a gradient at which the minimum is reached
 
 Family = Literal["temperature", "vector", "dirichlet"]
 MIN_PROBABILITY = 1e-12  # probabilities are held above it before the logarithm
-PRODUCT = 2**18  # multiplications up to which no threads are started for a product of matrices
-FLAT = 1e-9  # of the largest curvature,
+MAX_SINGLE_THREAD_WORK = 2**18  # multiplications up to which no threads are started for a product of matrices
+MIN_RELATIVE_CURVATURE = 1e-9  # of the largest curvature,
 MIN_CURVATURE = 1e-12  # and in all: what bends less counts as if it bent so much
 MIN_BLOCK_RECORDS = 256  # records of a block
 
@@ -53,7 +53,7 @@ def softmax_path(
     numbers: Array | None = None
     for penalty in penalties:
         problem = SoftmaxProblem(blocks, family, penalty)
-        numbers = problem.lowest(problem.start() if numbers is None else numbers, tolerance)
+        numbers = problem.minimum(problem.start() if numbers is None else numbers, tolerance)
         yield SoftmaxFit(*problem.matrix(numbers), penalty)
 
 
@@ -87,7 +87,7 @@ class ClassBlock:
 def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tuple[ClassBlock, ...]:
     """Return records in blocks that are small enough for one thread; shares are weights that sum to 1."""
     logs, shares = np.log(np.maximum(table, MIN_PROBABILITY)), weights / weights.sum()
-    length = max(MIN_BLOCK_RECORDS, PRODUCT // table.shape[1] ** 2)
+    length = max(MIN_BLOCK_RECORDS, MAX_SINGLE_THREAD_WORK // table.shape[1] ** 2)
     cuts = [slice(first, first + length) for first in range(0, len(labels), length)]
     return tuple(ClassBlock(np.ascontiguousarray(logs[cut].T), labels[cut], shares[cut]) for cut in cuts)
 
@@ -129,14 +129,14 @@ class SoftmaxProblem:
             return numbers[:k, None] * logs + numbers[k:, None]
         return np.asarray(numbers[: k * k].reshape(k, k) @ logs + numbers[k * k :, None])
 
-    def back(self, surplus: Array, logs: Array) -> Array:
+    def gradient_of(self, surplus: Array, logs: Array) -> Array:
         """Return the gradient by the free numbers, from that by the logits of each record."""
         if self.family == "temperature":
             return np.array([np.sum(surplus * logs)])
         scales = (surplus * logs).sum(axis=1) if self.family == "vector" else (surplus @ logs.T).ravel()
         return np.concatenate([scales, surplus.sum(axis=1)])
 
-    def away(self, numbers: Array) -> Array:
+    def off_center(self, numbers: Array) -> Array:
         """Return how far the numbers are from one temperature for all."""
         if self.family == "temperature":
             return np.zeros(1)
@@ -145,8 +145,8 @@ class SoftmaxProblem:
         scales -= scales.mean()
         return from_one
 
-    def look(self, numbers: Array) -> SoftmaxPoint:
-        away = self.away(numbers)
+    def evaluate(self, numbers: Array) -> SoftmaxPoint:
+        away = self.off_center(numbers)
         value, gradient, rates = self.penalty / 2 * float(away @ away), self.penalty * away, []
         for block in self.blocks:
             logarithms = log_softmax(self.logits(numbers, block.logs))
@@ -155,21 +155,21 @@ class SoftmaxProblem:
             rates.append(np.exp(logarithms))
             surplus = rates[-1] * block.shares
             surplus[places] -= block.shares
-            gradient = gradient + self.back(surplus, block.logs)
+            gradient = gradient + self.gradient_of(surplus, block.logs)
         return SoftmaxPoint(self, value, gradient, rates)
 
-    def lowest(self, numbers: Array, tolerance: float = GRADIENT_TOLERANCE) -> Array:
+    def minimum(self, numbers: Array, tolerance: float = GRADIENT_TOLERANCE) -> Array:
         """Return where the loss is least, or as far down as halved Newton steps led."""
-        here = self.look(numbers)
-        for _ in range(STEPS):
+        here = self.evaluate(numbers)
+        for _ in range(MAX_STEPS):
             if np.abs(here.gradient).max() <= tolerance:
                 break
             step = here.newton_step()
             slope = float(here.gradient @ step)
             if not slope < 0:
                 break
-            for share in 0.5 ** np.arange(HALVINGS):
-                there = self.look(numbers + share * step)
+            for share in 0.5 ** np.arange(MAX_HALVINGS):
+                there = self.evaluate(numbers + share * step)
                 if there.value <= here.value + 1e-4 * share * slope:
                     break
             else:
@@ -199,33 +199,33 @@ class SoftmaxPoint:
     def newton_step(self) -> Array:
         """Return the Newton step to a precision that grows toward the minimum."""
         left = -self.gradient
-        eased = self.eased(left)
+        eased = self.preconditioned(left)
         size = first = float(left @ eased)
-        enough = first * min(LOOSE, np.sqrt(max(first, 0.0))) ** 2
+        enough = first * min(MAX_STEP_ERROR, np.sqrt(max(first, 0.0))) ** 2
         step, direction = np.zeros_like(left), eased
-        for _ in range(min(PRODUCTS, 2 * len(left))):
+        for _ in range(min(MAX_HESSIAN_PRODUCTS, 2 * len(left))):
             if size <= enough:
                 break
-            product = self.curved(direction) + DAMPED * direction
+            product = self.hessian_times(direction) + DAMPING * direction
             curvature = float(direction @ product)
             step = step + size / curvature * direction
             left = left - size / curvature * product
-            eased = self.eased(left)
+            eased = self.preconditioned(left)
             size, before = float(left @ eased), size
             direction = eased + size / before * direction
         return step
 
-    def curved(self, direction: Array) -> Array:
+    def hessian_times(self, direction: Array) -> Array:
         """Return the Hessian times a direction."""
         problem = self.problem
-        product = problem.penalty * problem.away(direction)
+        product = problem.penalty * problem.off_center(direction)
         for block, rates in zip(problem.blocks, self.rates, strict=True):
             change = problem.logits(direction, block.logs)
             change -= (rates * change).sum(axis=0)
-            product = product + problem.back(rates * change * block.shares, block.logs)
+            product = product + problem.gradient_of(rates * change * block.shares, block.logs)
         return product
 
-    def eased(self, gradient: Array) -> Array:
+    def preconditioned(self, gradient: Array) -> Array:
         """Divide by the Hessian of records whose probabilities say nothing of their logarithms."""
         if self.problem.family != "dirichlet":
             return gradient / self._diagonal
@@ -233,7 +233,7 @@ class SoftmaxPoint:
         spread, axes = self._spread
         both = np.hstack((gradient[: k * k].reshape(k, k), gradient[k * k :, None]))
         inner = axes.T @ both @ turns
-        bends = np.maximum(np.outer(spread, scales), FLAT * spread[-1] * scales[-1])
+        bends = np.maximum(np.outer(spread, scales), MIN_RELATIVE_CURVATURE * spread[-1] * scales[-1])
         inner /= bends + self.problem.penalty + MIN_CURVATURE
         both = axes @ inner @ turns.T
         return np.concatenate([both[:, :k].ravel(), both[:, k]])
@@ -246,7 +246,9 @@ class SoftmaxPoint:
             scales = (alone * block.logs**2).sum(axis=1)
             temperature = self.problem.family == "temperature"
             total += scales.sum() if temperature else np.concatenate([scales, alone.sum(axis=1)])
-        return np.asarray(np.maximum(total, FLAT * total.max()) + self.problem.penalty + MIN_CURVATURE)
+        return np.asarray(
+            np.maximum(total, MIN_RELATIVE_CURVATURE * total.max()) + self.problem.penalty + MIN_CURVATURE
+        )
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:

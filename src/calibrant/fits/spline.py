@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.fits.levels import Levels, logit, pooled, worthwhile_clips
-from calibrant.fits.logistic import Clip, LogisticFit, Optimum, checked_clip, logistic, minimise
+from calibrant.fits.logistic import Clip, LogisticFit, Optimum, checked_clip, logistic, minimize_loss
 from calibrant.results import Array
 
 CELLS = 2048
@@ -148,9 +148,9 @@ class _Trial:
         """Return the fit at a pair of widths, its coefficients in units of them, from a start that is not."""
         widths = self._widths(tau, kappa)
         count = len(self.knots)
-        return minimise(
+        return minimize_loss(
             replace(self._tents, basis=self._curves * widths), self.cells.rates, self.cells.weights,
-            centre=np.zeros(count), precision=np.eye(count), start=None if start is None else start / widths,
+            center=np.zeros(count), precision=np.eye(count), start=None if start is None else start / widths,
             **limits,
         )  # fmt: skip
 
@@ -204,9 +204,9 @@ def _spread_knots(places: Array, weights: Array, count: int) -> Array:
     low = _thinned(wanted[away < -MIN_KNOT_GAP / 2])
     high = -_thinned(-wanted[away > MIN_KNOT_GAP / 2][::-1])[::-1]
     central = wanted[np.abs(away) <= MIN_KNOT_GAP / 2]
-    centre = central[:1] + (central[-1:] - central[:1]) / 2
+    center = central[:1] + (central[-1:] - central[:1]) / 2
     ends = np.concatenate((low[-1:], high[:1]))
-    kept = centre[np.abs(ends[:, None] - centre).min(axis=0, initial=np.inf) > MIN_KNOT_GAP]
+    kept = center[np.abs(ends[:, None] - center).min(axis=0, initial=np.inf) > MIN_KNOT_GAP]
     return np.concatenate((low, kept, high))
 
 

@@ -72,8 +72,8 @@ def boosted_means(rows: Array, target: Array, weight: Array, growth: TreeParams)
     return GrowingTrees(rows, target, weight, growth).grow(growth.trees)
 
 
-STAGE = 10  # trees between two looks at the held-out loss
-STRETCH = 40  # trees grown in every fold before it is asked whether more are needed
+STAGE_TREES = 10  # trees between two looks at the held-out loss
+STRETCH_TREES = 40  # trees grown in every fold before it is asked whether more are needed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ def boosted(
     gains = before - losses[:, stage]
     gain = float(share @ gains)
     error = float(np.sqrt(share @ (gains - gain) ** 2 / judged.sum()))
-    trees, forest = STAGE * (stage + 1), Forest(())
+    trees, forest = STAGE_TREES * (stage + 1), Forest(())
     if gain > error:
         forest = boosted_logits(rows, outcome, start, weight, replace(growth, trees=trees))
     return Boosted(forest, gain, error, trees)
@@ -136,17 +136,17 @@ def _held_out(
     share = np.where(held, weight, 0.0) / weight[held].sum()
     reached = start.copy()  # logits of the held-out records, by trees that did not see them
     stretches: list[Array] = []
-    for done in range(0, growth.trees, STRETCH):
-        count = min(STRETCH, growth.trees - done)
-        losses = np.zeros((len(rows), count // STAGE))
+    for done in range(0, growth.trees, STRETCH_TREES):
+        count = min(STRETCH_TREES, growth.trees - done)
+        losses = np.zeros((len(rows), count // STAGE_TREES))
         for (_, inside), more in zip(parts, growing, strict=True):
-            added = more.grow(count).filled(count).staged(rows[inside], STAGE)
+            added = more.grow(count).filled(count).staged(rows[inside], STAGE_TREES)
             eta = reached[inside, None] + added
             losses[inside] = np.logaddexp(0.0, eta) - outcome[inside, None] * eta
             reached[inside] += added[:, -1]
         stretches.append(losses)
         means = share @ np.hstack(stretches)
-        if len(means) >= 2 * int(np.argmin(means)) + STRETCH // STAGE:
+        if len(means) >= 2 * int(np.argmin(means)) + STRETCH_TREES // STAGE_TREES:
             break
     return np.hstack(stretches)
 

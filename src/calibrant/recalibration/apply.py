@@ -31,12 +31,12 @@ from calibrant.recalibration.sql import (
 )
 from calibrant.results import Array
 
-CELLS = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
-STEP = 40_000  # entries of lists that take as long to copy as one more step of the search
+GRID_SIZES = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
+STEP_COST = 40_000  # entries of lists that take as long to copy as one more step of the search
 MAX_SMALLINT_PIECE = 2**14  # the last piece of a list of 16-bit integers, which leaves space for the search
 ROUNDING = 1e-9  # by which cells overlap
 MIN_LOOKUP_PIECES = 300  # pieces from which planning a tree takes longer than anything here
-USABLE = '"calibrant usable"'
+USABLE_COLUMN = '"calibrant usable"'
 
 
 @dataclass(slots=True)
@@ -93,9 +93,9 @@ def grid_of(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
         return cells, first, [2**k for k in reversed(range(most.bit_length()))]
 
     def cost(one: tuple[int, npt.NDArray[np.int64], list[int]]) -> int:
-        return one[0] + len(one[2]) * STEP
+        return one[0] + len(one[2]) * STEP_COST
 
-    return min(map(grid, CELLS), key=cost)
+    return min(map(grid, GRID_SIZES), key=cost)
 
 
 class _Counted(SqlAlgebra):
@@ -180,7 +180,7 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
     """Return what DuckDB selects in each of a chain of queries; the last one adds the new column."""
     p, target = (quoted_column(name, DIALECTS["duckdb"]) for name in (prediction, into))
     algebra = LookupAlgebra()
-    value = algebra.column(fitted.expression(Sql(USABLE), algebra).text)
+    value = algebra.column(fitted.expression(Sql(USABLE_COLUMN), algebra).text)
     lists = []  # one text for each: as many numbers would take DuckDB seconds to plan
     for name, numbers in algebra.lists.items():
         kind = "DOUBLE"
@@ -188,12 +188,12 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
             kind = "SMALLINT" if max(numbers) < MAX_SMALLINT_PIECE else "INTEGER"
         lists.append(f"'{numbers}'::{kind}[] AS {name}")
     inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
-    usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"
-    helpers = ", ".join([USABLE, *algebra.lists, *(name for name, _ in algebra.columns)])
+    usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE_COLUMN}"
+    helpers = ", ".join([USABLE_COLUMN, *algebra.lists, *(name for name, _ in algebra.columns)])
     return [
         ", ".join(["*", usable, *lists]),
         *(f"*, {text} AS {name}" for name, text in algebra.columns),
-        f"* EXCLUDE ({helpers}), CASE WHEN {USABLE} IS NOT NULL THEN {value} END AS {target}",
+        f"* EXCLUDE ({helpers}), CASE WHEN {USABLE_COLUMN} IS NOT NULL THEN {value} END AS {target}",
     ]
 
 

@@ -135,8 +135,8 @@ class Assessment:
         return Table(columns, tuple(lines))
 
     def _repr_html_(self) -> str:
-        said = f"On held-out folds of {pluralize(self.n, 'record')}: {self.finding}. {self.certain_note}"
-        shown = html_paragraphs(said.strip()) + self.sheet().as_html()
+        verdict = f"On held-out folds of {pluralize(self.n, 'record')}: {self.finding}. {self.certain_note}"
+        shown = html_paragraphs(verdict.strip()) + self.sheet().as_html()
         if self.for_whom is None:
             return shown
         changes, left = (
@@ -146,8 +146,8 @@ class Assessment:
         every = change_table(changes).as_html() + score_sheet(changes).as_html()
         are = pluralize(left, "more group is", "more groups are")
         more = [f"{are} in .for_whom.changes."] if left > 0 else []
-        told = html_paragraphs(*(f"{line[0].upper()}{line[1:]}." for line in str(self.for_whom).splitlines()))
-        return shown + told + every + html_paragraphs(*more, HELD_OUT)
+        whom = html_paragraphs(*(f"{line[0].upper()}{line[1:]}." for line in str(self.for_whom).splitlines()))
+        return shown + whom + every + html_paragraphs(*more, HELD_OUT)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""

@@ -162,8 +162,8 @@ def group_changes(
 ) -> list[GroupChange]:
     """Return the change of every group that both audits list, in the order of the first.
 
-    Limits are so many standard errors away that they hold for all groups at once: of the observed rate, as if
-    it lay between both predictions, and of the growth of the Brier score record by record.
+    Limits hold for all groups at once. Their standard errors are that of the observed rate, as if it lay
+    between both predictions, and that of the growth of the Brier score, record by record.
     """
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
     groups = {rule: group for rule, group in before.items() if rule in after and rule in members}

@@ -33,7 +33,7 @@ TEST_LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and 
 LINE, CURVE, SHIFTS = "platt", "spline", "hierarchical"
 MIN_CURVE_RECORDS = 500  # records from which a curve is fitted well enough where only a test speaks for it
 MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
-MIN_COMPILED_LEVELS = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
+MIN_COMPILED_LEVELS = 3_000  # levels from which compiling the kernels pays off in a choice
 
 
 def _chosen(sample: Sample, offered: Sequence[Method], costs_by_method: Mapping[str, Costs]) -> Method:

@@ -203,7 +203,7 @@ def recalibrate(
             got = f"got method {row.name!r}"
             raise InvalidInputError("groups", "may be rules for patches only", got, 'use "patch"')
         if not isinstance(sample, RowSample) or not sample.covariates:
-            hint = "pass covariates= with the columns that they speak of"
+            hint = "pass covariates= with the columns of the rules"
             raise InvalidInputError("rules", "need covariates", "got none", hint)
         sample = replace(sample, rules=rules)
     with reporting(progress) as report:
@@ -370,6 +370,6 @@ def load_recalibration(path: str | Path) -> Recalibration:
     except CalibrantError as error:
         reason = str(error).rstrip(".")
     except (ValueError, RecursionError) as error:  # not text, not JSON, or a number of thousands of digits
-        said = str(error)
-        reason = said if said.startswith("got ") else "got a file that is not JSON"
+        text = str(error)
+        reason = text if text.startswith("got ") else "got a file that is not JSON"
     raise UnreadableFileError(f"file {str(path)!r}", "must be a recalibration", reason)

@@ -261,18 +261,18 @@ class Recalibration:
             return lazily(table, self.map, prediction, into)
         columns = columns_of(frame, len(table)) if self.map.needs_covariates else None
         out, p, remarks = eagerly(table, self.map, prediction, into, columns)
-        said: list[str] = []
+        texts: list[str] = []
         with np.errstate(invalid="ignore"):
             usable = (p >= 0) & (p <= 1)
             outside = int(np.count_nonzero(((p < self.fit.low) | (p > self.fit.high)) & usable))
         if unusable := int(np.count_nonzero(~usable)):
             have = pluralize(unusable, "row has", "rows have")
-            said.append(f"{have} no prediction in [0, 1], and no value.")
+            texts.append(f"{have} no prediction in [0, 1], and no value.")
         if outside:
             seen = f"[{self.fit.low:g}, {self.fit.high:g}]"
             lie = pluralize(outside, "row lies", "rows lie")
-            said.append(f"{lie} outside {seen}, the range of the predictions it was fitted to.")
-        for text in (*said, *remarks):
+            texts.append(f"{lie} outside {seen}, the range of the predictions it was fitted to.")
+        for text in (*texts, *remarks):
             warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return out
 
@@ -322,7 +322,7 @@ def one_column(p: Any) -> tuple[Array, bool]:
     return column.astype(np.float64, copy=False) + 0.0, pair
 
 
-HOW = (
+BAND_METHOD = (
     "limits of the true calibration curve at each prediction, by a restricted cubic spline of the logit with"
     " four knots, widened to contain the map"
 )
@@ -338,7 +338,7 @@ class MapBand:
     lower: Array
     upper: Array
     confidence: float
-    how: str = HOW
+    how: str = BAND_METHOD
 
     @property
     def approximate(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewRecordsError, reject_rows
-from calibrant.fits.levels import SAFE, Costs, Levels, costs, levels_of_sorted
+from calibrant.fits.levels import LOSS_CLIP, Costs, Levels, costs, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.rules import Rule
@@ -91,7 +91,7 @@ class Sample:
         """Return the unmerged records with other predictions; of several classes, the predicted class."""
         return replace(self.unmerged, values=predictions)
 
-    def costs(self, predictions: Array, loss: str, clip: float = SAFE) -> Costs:
+    def costs(self, predictions: Array, loss: str, clip: float = LOSS_CLIP) -> Costs:
         return costs(self.unmerged, predictions, loss, clip)
 
     def ruled_out(self, predictions: Array) -> float:
@@ -477,7 +477,7 @@ class ClassRecords(Sample):
         fold = _dealt(self.ranks[self.labels], folds, seed, stratified)
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
 
-    def costs(self, predictions: Array, loss: str, clip: float = SAFE) -> Costs:
+    def costs(self, predictions: Array, loss: str, clip: float = LOSS_CLIP) -> Costs:
         if loss == "brier":
             hit = np.arange(self.classes) == self.labels[:, None]
             lost = ((predictions - hit) ** 2).sum(axis=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import ROW_SUM
 from calibrant.recalibration.maps.base import Map, choice_tree
-from calibrant.recalibration.maps.classes import HINT, ClassMap
+from calibrant.recalibration.maps.classes import PREDICT_HINT, ClassMap
 from calibrant.results import Array
 
 
@@ -211,7 +211,7 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     )
     names = [quoted_column(name + COLUMN_SUFFIX, DIALECTS[dialect]) for name in columns]
     text = ", ".join(f"{rate} AS {name}" for rate, name in zip(rates, names, strict=True))
-    return _within_limit(text, dialect, HINT)
+    return _within_limit(text, dialect, PREDICT_HINT)
 
 
 def _usable_rates(columns: Sequence[str], dialect: str, rates: Callable[..., Sequence[Sql]]) -> list[str]:

@@ -154,7 +154,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
     def _fitted_map(self, held: Any, y: Any, sample_weight: Any) -> Recalibration:
         strange = np.setdiff1d(y, self.classes_)
-        if len(strange):  # of a FrozenEstimator: searchsorted would take it for a neighbour
+        if len(strange):  # of a FrozenEstimator: searchsorted would take it for a neighbor
             got = f"got {strange[0]!r}"
             raise ValueError(
                 f"y must hold classes that the estimator was fitted to, {list(self.classes_)}; {got}"

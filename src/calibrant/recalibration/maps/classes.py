@@ -23,7 +23,7 @@ from calibrant.recalibration.maps.base import (
 )
 from calibrant.results import Array
 
-HINT = "use predict; the saved file holds all of its numbers"
+PREDICT_HINT = "use predict; the saved file holds all of its numbers"
 
 
 class ClassMap(Map):
@@ -38,7 +38,7 @@ class ClassMap(Map):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         raise InvalidInputError(
-            "a map of several classes", "cannot be written as SQL of one column", hint=HINT
+            "a map of several classes", "cannot be written as SQL of one column", hint=PREDICT_HINT
         )
 
     @abstractmethod
@@ -101,7 +101,7 @@ class OneVsRestMap(ClassMap):
         return len(self.maps)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        """Map each column, then normalise the rows; a row of zeros becomes equal shares."""
+        """Map each column, then normalize the rows; a row of zeros becomes equal shares."""
         rates = np.column_stack([one.predict(p[:, k]) for k, one in enumerate(self.maps)])
         sums = rates.sum(axis=1, keepdims=True)
         return np.where(sums > 0, rates / np.where(sums > 0, sums, 1.0), 1.0 / rates.shape[1])

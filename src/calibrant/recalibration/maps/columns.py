@@ -84,7 +84,7 @@ def _written(feature: Feature, cut: float) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedColumns:
-    """Columns as they were met: numbers of each feature, and which of them were missing."""
+    """Columns in numbers: those of each feature, and which of them were missing."""
 
     encoded: Encoded
     missing: tuple[npt.NDArray[np.bool_], ...]
@@ -104,16 +104,16 @@ def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> 
 
 def remarks(seen_missing: Sequence[str], given: EncodedColumns) -> tuple[str, ...]:
     """Say what new rows have that the fit has not seen."""
-    said = []
+    texts = []
     for name, count in given.encoded.unseen.items():
         if count:
-            said.append(
+            texts.append(
                 f"column {name!r} has categories that were not seen in the fit, in {pluralize(count, 'row')}."
             )
     for name, count in given.encoded.missing.items():
         if count and name not in seen_missing:
-            said.append(f"column {name!r} is missing in {pluralize(count, 'row')}; in the fit it never was.")
-    return tuple(said)
+            texts.append(f"column {name!r} is missing in {pluralize(count, 'row')}; in the fit it never was.")
+    return tuple(texts)
 
 
 class ColumnMap(Map):
@@ -123,7 +123,7 @@ class ColumnMap(Map):
     features: Features
     seen_missing: Sequence[str]
 
-    def met(self, p: Array, covariates: Mapping[str, Any] | None) -> EncodedColumns:
+    def encoded_columns(self, p: Array, covariates: Mapping[str, Any] | None) -> EncodedColumns:
         return encode(self.features, self.features.columns(covariates, len(p)))
 
     @property
@@ -133,4 +133,4 @@ class ColumnMap(Map):
     def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
         if not self.features.features:
             return ()
-        return remarks(self.seen_missing, self.met(p, covariates))
+        return remarks(self.seen_missing, self.encoded_columns(p, covariates))

@@ -89,7 +89,7 @@ class HierarchicalMap(ColumnMap):
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         x = logit(self.start.predict(p), self.clip)
         eta = self.intercept + self.slope * x
-        given = self.met(p, covariates)
+        given = self.encoded_columns(p, covariates)
         for j, one in enumerate(self.columns):
             codes = one.column.codes(given.encoded.rows[:, j], given.missing[j])
             eta = eta + Block(codes, one.column.count).taken(one.shifts)
@@ -160,7 +160,7 @@ class PatchMap(PatchesMap):
         return Features(tuple(one.feature for one in self.columns))
 
     def members(self, p: Array, covariates: Any) -> Mask:
-        return members(self.columns, self.groups, self.met(p, covariates))
+        return members(self.columns, self.groups, self.encoded_columns(p, covariates))
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -205,7 +205,7 @@ class RulePatchMap(PatchesMap):
 
     form: ClassVar[str] = "patch by rules"
     start: Map
-    features: Features  # of the columns that the rules speak of
+    features: Features  # of the columns of the rules
     rules: tuple[Rule, ...]
     patches: tuple[Patch, ...]
     seen_missing: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ class RulePatchMap(PatchesMap):
         rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
         columns = {condition.column for rule in rules for condition in rule.conditions}
         if columns != set(features.names):
-            raise InvalidInputError("columns", "must be those that the rules speak of")
+            raise InvalidInputError("columns", "must be those of the rules")
         patches = patches_from_list(numbers["patches"], len(rules))
         return cls(
             map_of_one_column(numbers["start"]), features, rules, patches, tuple(numbers["seen_missing"])
@@ -249,7 +249,7 @@ class BoostMap(ColumnMap):
         x = logit(self.start.predict(p), CLIP)
         if len(self.forest) == 0:
             return expit(x)
-        rows = np.column_stack((self.met(p, covariates).encoded.rows, x))
+        rows = np.column_stack((self.encoded_columns(p, covariates).encoded.rows, x))
         return expit(x + self.forest.predict(rows))
 
     def to_dict(self) -> dict[str, Any]:
@@ -274,11 +274,11 @@ class AugmentMap(ColumnMap):
     form: ClassVar[str] = "augment"
     features: Features
     models: tuple[Forest | Linear, ...]
-    logits: bool  # whether they speak in logits
+    logits: bool  # whether they return logits
     seen_missing: tuple[str, ...] = ()
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        rows = self.met(p, covariates).encoded.rows
+        rows = self.encoded_columns(p, covariates).encoded.rows
         q = p
         for model in self.models:
             q = predicted_by(model, np.column_stack((rows, q)), self.logits)

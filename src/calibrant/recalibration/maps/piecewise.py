@@ -33,7 +33,7 @@ Places = npt.NDArray[np.intp]
 BLOCK = 2**14  # predictions at a time: what is computed on the way stays in the cache
 CELLS = 8  # of the grid, per cut
 MIN_PREDICTIONS_PER_CUT = 16  # predictions per cut, and
-MIN_GRID_PREDICTIONS = 2**12  # in all, from which a grid repays being made
+MIN_GRID_PREDICTIONS = 2**12  # in all, from which a grid pays off
 
 
 def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
@@ -96,7 +96,7 @@ ROUNDING = 1e-12  # more than a linear piece can miss its ends by
 
 
 def interpolated(x: Array, values: Array, heights: Array) -> Array:
-    """Return heights at x, linear between values and constant outside; never beyond the two neighbours."""
+    """Return heights at x, linear between values and constant outside; never beyond the two neighbors."""
     return block_by_block(_interpolator(values, heights, len(x)), x)
 
 

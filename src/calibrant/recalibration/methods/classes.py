@@ -21,7 +21,7 @@ from calibrant.results import Array
 
 PENALTIES = tuple(10.0**k for k in range(1, -5, -1))  # from strong to weak: each fit starts the next
 FOLDS = 3
-LOOSE = 1e-5  # gradient at which a held-out fit ends: probabilities then differ by about 1e-5
+HELD_OUT_TOLERANCE = 1e-5  # gradient at which a held-out fit ends: probabilities then differ by about 1e-5
 MAX_EXCESS_LOSS = 0.05  # nats per held-out record above the least, from which weaker penalties are not tried
 Penalty = Literal["auto"] | float
 
@@ -101,7 +101,7 @@ def held_out_path(
     """Return the least held-out log loss, and its penalty; they are tried from strong to weak."""
     penalties = (0.0,) if family == "temperature" else PENALTIES
     paths = [
-        softmax_path(rest.table, rest.labels, rest.weights, family, penalties, tolerance=LOOSE)
+        softmax_path(rest.table, rest.labels, rest.weights, family, penalties, tolerance=HELD_OUT_TOLERANCE)
         for rest, _ in parts
     ]
     tried: list[tuple[Costs, float]] = []

@@ -17,7 +17,7 @@ from calibrant.fits.hierarchical import hierarchical as fit_shifts
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import Clip, Linear, logistic_regression
 from calibrant.fits.patching import MIN_VARIANCE, Patch, patched
-from calibrant.fits.trees import STAGE, boosted, boosted_logits, boosted_means
+from calibrant.fits.trees import STAGE_TREES, boosted, boosted_logits, boosted_means
 from calibrant.inputs import whole_number
 from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns, coded, encode
@@ -232,7 +232,7 @@ def boost(
     Up to 5,000 records are cross-fitted for that; above, one fifth of them is held out.
     """
     whole_number("leaves", leaves, 2)
-    whole_number("trees", trees, STAGE)
+    whole_number("trees", trees, STAGE_TREES)
     assert sample.covariates is not None  # the registry row says so
     start = spline(sample, seed=seed)
     features, given = _encoded(sample)
