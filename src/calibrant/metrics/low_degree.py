@@ -103,34 +103,9 @@ def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
     used = rows[touched]
     mass = np.linalg.lstsq(used.T, moments, rcond=None)[0]
     missed = np.abs(moments - used.T @ mass).sum()
-    x = _central(rows, points, points[touched], used, np.sign(mass))
-    if x is None:
-        x = np.asarray(program.x)
+    x = np.asarray(program.x)
     polished = x + np.linalg.lstsq(used, np.sign(mass) - used @ x, rcond=None)[0]
     return polished, float(np.abs(mass).sum() + 4 / np.pi * missed)
-
-
-def _central(rows: Array, points: Array, ends: Array, used: Array, signs: Array) -> Array | None:
-    """Among the polynomials that take `signs` at `ends`, all of them optimal, return one far from the rest.
-
-    A vertex of the program may exceed 1 between its points; this one stays below 1 by as large a multiple
-    of the squared distance to the nearest end as there is (at an end inside [-1, 1] it touches 1 so).
-    """
-    from scipy.optimize import linprog
-
-    distance = np.abs(points[:, None] - ends[None, :]).min(axis=1) ** 2
-    size = rows.shape[1]
-    margin = np.concatenate([distance, distance])[:, None]
-    program = linprog(
-        np.append(np.zeros(size), -1.0),
-        A_ub=np.hstack([np.vstack([rows, -rows]), margin]),
-        b_ub=np.ones(2 * len(points)),
-        A_eq=np.hstack([used, np.zeros((len(used), 1))]),
-        b_eq=signs,
-        bounds=[(None, None)] * size + [(0.0, 1.0)],
-        options=_TIGHT,
-    )
-    return np.asarray(program.x)[:size] if program.status == 0 else None
 
 
 @low_degree_error.certificate
