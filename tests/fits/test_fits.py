@@ -14,8 +14,8 @@ from calibrant.fits.isotonic import bounded_slope, centered_isotonic, isotonic, 
 from calibrant.fits.levels import MAX_LIMIT_COST, Levels, levels_of_sorted, logit, pooled, worthwhile_clips
 from calibrant.fits.logistic import logistic, shows_no_slope
 from calibrant.fits.spline import SplineFit, spline
-from calibrant.kernels import isotonic as bounded_kernel
-from calibrant.kernels import isotonic as pairs_kernel
+from calibrant.kernels import fits as bounded_kernel
+from calibrant.kernels import fits as pairs_kernel
 from calibrant.recalibration.methods.binning import (
     bin_rates,
     equal_mass_edges,

@@ -12,7 +12,7 @@ from scipy.special import expit
 from calibrant.errors import CalibrantError, MissingDependencyError
 from calibrant.fits.forest import Forest, TreeParams
 from calibrant.fits.trees import GrowingTrees, boosted_logits, boosted_means
-from calibrant.kernels.forest import forest_sums
+from calibrant.kernels.fits import forest_sums
 
 CODES = (1, 3)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.kernels.logistic import logistic_fit
+from calibrant.kernels.fits import logistic_fit
 
 
 def test_a_heavy_event_beside_which_the_others_vanish_divides_by_no_zero():

@@ -12,8 +12,8 @@ from calibrant.evaluation.rows import CachedNullOutcomes, CachedResampler
 from calibrant.fits.roots import root
 from calibrant.inference.bootstrap import Resampler, values_of_resamples
 from calibrant.inference.null import NullOutcomes, one_by_one
-from calibrant.kernels import logistic, partitions
-from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
+from calibrant.kernels import fits, partitions
+from calibrant.kernels.fits import isotonic_rates, pooled_scores
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import cumulative
@@ -23,7 +23,7 @@ TABLES = ("slope", "brier-mcb", "log-mcb", "brier", "log-loss")
 
 @pytest.fixture(autouse=True)
 def machine_code():
-    for kernel in (logistic._fits, pooled_scores):
+    for kernel in (fits._fits, pooled_scores):
         kernel.compile_now()
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import whole_number
-from calibrant.kernels.isotonic import isotonic_rates
+from calibrant.kernels.fits import isotonic_rates
 from calibrant.results import Array
 
 MIN_NUMBERED_RECORDS = 1_000_000  # records from which on only their numbers are dealt,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
-from calibrant.kernels.forest import forest_sums
+from calibrant.kernels.fits import forest_sums
 from calibrant.results import Array
 
 MAX_CODES = 2**24  # of a category: a question holds a bit for each

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.fits.levels import Levels
-from calibrant.kernels.isotonic import bounded_slope_rates, values_of_one_more
+from calibrant.kernels.fits import bounded_slope_rates, values_of_one_more
 from calibrant.results import Array
 
 TIED = 1e-12  # rates closer than this differ by rounding, which must not decide how blocks are pooled

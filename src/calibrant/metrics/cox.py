@@ -11,7 +11,7 @@ import numpy.typing as npt
 from calibrant.errors import TooFewRecordsError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.logistic import logistic_fit, logistic_fits
+from calibrant.kernels.fits import logistic_fit, logistic_fits
 from calibrant.metrics.bibliography import COX_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import intercept_rounded, slope_rounded

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.errors import TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import clipping, closed_share
-from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
+from calibrant.kernels.fits import isotonic_rates, pooled_scores
 from calibrant.kernels.ordering import ascending
 from calibrant.metrics.bibliography import CONCORDANCE_PAPER, CORP_PAPER, INDEX_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function

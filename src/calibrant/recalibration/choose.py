@@ -13,7 +13,7 @@ from calibrant.fits.logistic import logistic
 from calibrant.fits.softmax import Family
 from calibrant.fits.spline import curvature_pvalue
 from calibrant.inputs import whole_number
-from calibrant.kernels.isotonic import values_of_one_more
+from calibrant.kernels.fits import values_of_one_more
 from calibrant.recalibration.maps.base import IdentityMap, Map
 from calibrant.recalibration.maps.piecewise import LogisticMap
 from calibrant.recalibration.methods.classes import held_out_path
