@@ -76,15 +76,16 @@ def write_archive(path: Path, count: int) -> None:
             archive.writestr(f"samples/q{k}_epoch_1.json", json.dumps(sample))
 
 
-def main(count: int = SAMPLES) -> None:
+def main(samples: str | int = SAMPLES) -> None:
     """Run and save."""
+    count = int(samples)
     report = Report("read_logs")
     report.figure("samples", count, "samples")
     with tempfile.TemporaryDirectory() as folder:
         forms = (
+            ("Inspect .eval", "long.eval", write_archive),
             ("lm-eval .jsonl", "samples_long_2026.jsonl", write_lines),
             ("Inspect .json", "long.json", write_object),
-            ("Inspect .eval", "long.eval", write_archive),
         )
         for form, name, write in forms:
             path = Path(folder) / name
@@ -96,10 +97,10 @@ def main(count: int = SAMPLES) -> None:
                 taken, peak = json.loads(result.stdout)
                 report.figure(f"{form} to {target}: time", taken)
                 report.figure(f"{form} to {target}: peak memory", peak, "MB", limit)
+                report.save()
                 path.with_suffix(".csv").unlink(missing_ok=True)
             path.unlink()
-    report.save()
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -183,8 +183,8 @@ class Archive:
         except ValueError as error:
             hint = "copy the file again, or wait until the run has ended"
             raise unreadable_log(self.path, "", "must be a whole zip archive", f"got {error}", hint) from None
-        self._offsets = np.sort(np.array([*offsets, self._start]))
-        different, counts = np.unique(np.array(hashes), return_counts=True)
+        self._offsets = np.sort(np.append(np.array(offsets, dtype=np.int64), self._start))
+        different, counts = np.unique(np.array(hashes, dtype=np.int64), return_counts=True)
         self._repeated = frozenset(different[counts > 1].tolist())
 
     def members(self) -> Iterator[Member]:
