@@ -155,10 +155,8 @@ def _sentences(
         return (f"Not tested: {str(tested).rstrip('.')}.",), ()
     if status == "groups":
         return wording.but_not_for_all(forecasts), ()
-    if status == "too little data":
-        return wording.too_little(forecasts, unseen), ()
-    if status == "calibrated":
-        return wording.none_found(forecasts, unseen), ()
+    if status in ("calibrated", "too little data"):
+        return wording.nothing_proven(forecasts, unseen, enough=status == "calibrated"), ()
     if component != "certainty":
         return _pattern(component, tested, forecasts, details), ()
     others = null.without_certain()

@@ -152,29 +152,29 @@ def verify_report(
 
 def _read(report: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the page, "" where there is none, and the evaluation that a report holds."""
-    if isinstance(report, Mapping):
-        return "", _checked(json.loads(json.dumps(dict(report))), "report")
-    name = str(report)
+    page_text, content, name = "", "", "report"
+    if not isinstance(report, Mapping):
+        name = str(report)
+        try:
+            content = Path(report).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnreadableFileError(name, "must be a file that can be read", str(error)) from None
+        inside = _script(content, "calibrant-evaluation")
+        page_text, content = (content, inside) if inside is not None else ("", content)
     try:
-        text = Path(report).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(name, "must be a file that can be read", str(error)) from None
-    inside = re.search(r'<script[^>]*id="calibrant-evaluation"[^>]*>(.*?)</script>', text, re.DOTALL)
-    try:
-        return (text if inside else ""), _checked(json.loads(inside[1] if inside else text), name)
+        stored = json.loads(json.dumps(dict(report)) if isinstance(report, Mapping) else content)
     except json.JSONDecodeError:
-        raise _not_a_report(name) from None
-
-
-def _checked(stored: Any, name: str) -> dict[str, Any]:
+        stored = None
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
-        raise _not_a_report(name)
-    return stored
+        hint = "pass what `calibrant evaluate --html` or `--json` wrote"
+        raise InvalidInputError(name, "must be a report by calibrant", hint=hint)
+    return page_text, stored
 
 
-def _not_a_report(name: str) -> InvalidInputError:
-    hint = "pass what `calibrant evaluate --html` or `--json` wrote"
-    return InvalidInputError(name, "must be a report by calibrant", hint=hint)
+def _script(text: str, name: str) -> str | None:
+    """Return the content of a script element of a page."""
+    inside = re.search(rf'<script[^>]*id="{name}"[^>]*>(.*?)</script>', text, re.DOTALL)
+    return inside[1] if inside else None
 
 
 def _evaluated(stored: Mapping[str, Any], columns: dict[str, Any], data: Any) -> Evaluation:
@@ -293,9 +293,8 @@ def _agree(old: Any, new: Any) -> bool:
 
 
 def _charts(text: str) -> Any:
-    inside = re.search(r'<script[^>]*id="calibrant-charts"[^>]*>(.*?)</script>', text, re.DOTALL)
     try:
-        return json.loads(inside[1]) if inside else None
+        return json.loads(_script(text, "calibrant-charts") or "null")
     except json.JSONDecodeError:
         return None
 

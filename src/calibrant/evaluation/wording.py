@@ -187,28 +187,20 @@ def certain(forecasts: Forecasts) -> Texts:
     return f"Certain but wrong: {', '.join(said)}.", "Predictions of exactly 0 or 1 were wrong."
 
 
-def none_found(forecasts: Forecasts, unseen: float) -> Texts:
-    """Say that nothing was found, and how large an error would not show."""
-    found = f"No miscalibration found in {pluralize(forecasts.n, 'record')}"
-    return (f"{found}; an error below about {points_text(unseen)} would not show.",)
-
-
-def too_little(forecasts: Forecasts, unseen: float) -> Texts:
-    """Say that these records decide nothing."""
+def nothing_proven(forecasts: Forecasts, unseen: float, *, enough: bool) -> Texts:
+    """Say that nothing was found, or that these records decide nothing, and what size would not show."""
     records = pluralize(forecasts.n, "record")
-    if unseen >= 0.5:
+    if not enough and unseen >= 0.5:
         return (f"Too little data: only {records}.",)
-    return (f"Too little data: with {records}, an error below about {points_text(unseen)} would not show.",)
+    found = f"No miscalibration found in {records};" if enough else f"Too little data: with {records},"
+    return (f"{found} an error below about {points_text(unseen)} would not show.",)
 
 
 def but_not_for_all(forecasts: Forecasts) -> Texts:
     """Say that all records together look calibrated although some group does not."""
     whole = _everyone(forecasts)
-    predicted, observed = percent_pair(whole.predicted, whole.observed)
-    return (
-        f"Calibrated overall ({predicted} predicted, {observed} observed), but not for every group.",
-        "Calibrated overall, but not for every group.",
-    )
+    means = "{} predicted, {} observed".format(*percent_pair(whole.predicted, whole.observed))
+    return tuple(f"Calibrated overall{said}, but not for every group." for said in (f" ({means})", ""))
 
 
 def _event(forecasts: Forecasts) -> str:

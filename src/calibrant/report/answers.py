@@ -13,7 +13,7 @@ from calibrant.formatting import pluralize
 from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, columns, drawing, field
 from calibrant.report.charts.distributions import risk_curve
 from calibrant.report.rendering import Section
-from calibrant.results import Array, Result, Table, number_cell
+from calibrant.results import Array, Result, Table, TableCell, number_cell
 
 RISKS = (0.01, 0.05, 0.1, 0.2)  # error rates for which a threshold is looked for
 MIN_SPIKE = 0.03  # share of the answers that makes one confidence a spike
@@ -82,8 +82,8 @@ class Answers(Result):
                 number_cell(
                     one.threshold, "no threshold" if one.threshold is None else f"{one.threshold:.3f}"
                 ),
-                number_cell(one.coverage, f"{100 * one.coverage:.1f}%"),
-                number_cell(one.risk, "" if one.risk is None else f"{100 * one.risk:.1f}%"),
+                _percent_cell(one.coverage),
+                _percent_cell(one.risk),
             )
             for one in self.thresholds
         )
@@ -95,8 +95,8 @@ class Answers(Result):
             (
                 number_cell(one.confidence, f"{100 * one.confidence:.4g}%"),
                 number_cell(one.answers, f"{one.answers:,}"),
-                number_cell(one.share, f"{100 * one.share:.1f}%"),
-                number_cell(one.right, f"{100 * one.right:.1f}%"),
+                _percent_cell(one.share),
+                _percent_cell(one.right),
             )
             for one in self.spikes
         )
@@ -127,6 +127,10 @@ class Answers(Result):
             "risk": risk_curve.spec(self.risk_coverage),
             "confidences": confidence_histogram.spec(forecasts),
         }
+
+
+def _percent_cell(share: float | None) -> TableCell:
+    return number_cell(share, "" if share is None else f"{100 * share:.1f}%")
 
 
 PROMISE = "Each promise holds with 95% confidence if its error rate is chosen before the data are seen."

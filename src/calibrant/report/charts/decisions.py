@@ -35,25 +35,29 @@ THRESHOLD_CAPTION = (
 def threshold_loss(curve: ThresholdLossCurve) -> Spec:
     """Draw a threshold-loss curve with its worst threshold marked."""
     canvas = Canvas()
-    at = points_to_draw(curve.loss, 300)
     worst, _ = curve.worst
-    data = canvas.on({"threshold": curve.mu[at], "loss": 1000 * curve.loss[at]})
     peak = canvas.on({"worst": [worst], "label": [f"worst: {worst:.3g}"]})
     side = {"align": "right", "dx": -6} if worst > 0.5 else {"align": "left", "dx": 6}
-    base = data.encode(
-        x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
-        y=field("loss:Q", title="loss per 1,000 decisions"),
-    )
     layers = [
-        zero_line(canvas),
+        *_loss_curve(canvas, curve, "loss per 1,000 decisions", 1000, ".3f"),
         peak.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
-        base.mark("line", color=LIGHT["model"], strokeWidth=2),
         peak.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
             x="worst:Q", y={"value": 4}, text="label:N"
         ),
-        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".3f"}),
     ]
     return canvas.finished(layers, THRESHOLD_TITLE, THRESHOLD_CAPTION, height=280, wide=True)
+
+
+def _loss_curve(canvas: Canvas, curve: ThresholdLossCurve, up: str, unit: float, digits: str) -> list[Layer]:
+    """Return the line at 0, the loss at every threshold, and the numbers under the pointer."""
+    at = points_to_draw(curve.loss, 300)
+    data = canvas.on({"threshold": curve.mu[at], "loss": unit * curve.loss[at]})
+    line = data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
+        x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
+        y=field("loss:Q", title=up),
+        description={"value": up},
+    )
+    return [zero_line(canvas), line, hover(data, len(at), "threshold", {"threshold": ".4f", "loss": digits})]
 
 
 NET_BENEFIT_TITLE = "Net benefit"
@@ -116,16 +120,7 @@ SHADES = 200  # strips in which the winner is shown
 def murphy_difference(compared: Dominance, *, first: str = "", second: str = "") -> Spec:
     """Draw the difference of two models at every threshold, its band, and who wins where."""
     canvas = Canvas()
-    curve = compared.curve
     first, second = first or compared.names[0], second or compared.names[1]
-    up = f"loss of {first} against {second}"
-    at = points_to_draw(curve.loss, 300)
-    data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
-    base = data.encode(
-        x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
-        y=field("loss:Q", title=up),
-        description={"value": up},
-    )
     caption = DOMINANCE_CAPTION.format(first=first, second=second)
     layers = [_winners(canvas, compared, first, second)]
     if compared.band is not None:
@@ -133,11 +128,7 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
         band = canvas.on({"threshold": limits.thresholds, "lower": limits.lower, "upper": limits.upper})
         mark = band.mark("area", color=LIGHT["band"], opacity=0.6)
         layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper"))
-    layers += [
-        zero_line(canvas),
-        base.mark("line", color=LIGHT["model"], strokeWidth=2),
-        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
-    ]
+    layers += _loss_curve(canvas, compared.curve, f"loss of {first} against {second}", 1, ".6f")
     return canvas.finished(layers, DOMINANCE_TITLE, caption, height=280, wide=True)
 
 
