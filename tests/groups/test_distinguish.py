@@ -49,7 +49,7 @@ class LeastSquares:
 @pytest.fixture
 def only_pvalues(monkeypatch):
     """Leave out the words for what was found, which take longer than the test on so few rows."""
-    monkeypatch.setattr("calibrant.groups.distinguisher.shallow_tree", lambda *given, **named: [])
+    monkeypatch.setattr("calibrant.groups.distinguisher.shallow_tree", lambda *given, **named: {})
 
 
 def rejections(seeds: range, draws: int, model: object = None) -> tuple[int, int]:
@@ -211,20 +211,14 @@ def test_too_few_rows_are_refused():
 def test_leaves_divide_everyone_and_their_rules_mean_their_members():
     rng = np.random.default_rng(7)
     frame = pd.DataFrame({"n": rng.normal(size=900), "c": rng.choice(list("abcdef"), 900)})
-    target = np.where(frame["c"].isin(["b", "e"]), 1.0, -1.0) * (frame["n"] > 0.3)
+    target = (np.where(frame["c"].isin(["b", "e"]), 1.0, -1.0) * (frame["n"] > 0.3)).to_numpy()
     columns = code_columns(frame, 900, "covariates")
-    leaves = shallow_tree(columns, [0, 1], target.to_numpy(), np.ones(900), depth=3, leaves=8, smallest=10)
-    members = np.concatenate([leaf.members for leaf in leaves])
-    assert sorted(members) == list(range(900))
-    for leaf in leaves:
-        inside = np.isin(np.arange(900), leaf.members)
-        meant = np.ones(900, bool)
-        for j, codes in leaf.codes.items():
-            meant &= np.isin(columns[j].codes, codes)
-        np.testing.assert_array_equal(inside, meant)
-    spread = max(np.ptp(target.to_numpy()[leaf.members]) for leaf in leaves)
-    assert spread == 0  # the tree finds the structure exactly
-    assert any("c in {b, e}" in leaf.rule(columns) for leaf in leaves)
+    leaves = shallow_tree(columns, [0, 1], target, np.ones(900), depth=3, smallest=10)
+    assert sorted(np.concatenate(list(leaves.values()))) == list(range(900))
+    for rule, members in leaves.items():
+        np.testing.assert_array_equal(np.flatnonzero(rule.members(frame)), members)
+    assert max(np.ptp(target[members]) for members in leaves.values()) == 0  # the structure, exactly
+    assert any("c in {b, e}" in rule for rule in leaves)
 
 
 class Answers:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from calibrant.formatting import (
 )
 from calibrant.groups.audit_result import GroupCurve
 from calibrant.groups.family import TestFamily, null_sums
-from calibrant.groups.rules import Rule, among, between, conjunction
+from calibrant.groups.rules import Condition, Rule, among, between, conjunction
 from calibrant.groups.statistics import ROWS, Variant
 from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.inference.pvalues import LEVEL
@@ -138,67 +138,29 @@ class Distinguisher(Result):
         return "no evidence that the covariates know more than the predictions"
 
 
+Codes = npt.NDArray[np.int64]
+
+MAX_DEPTH = 3  # conditions of a rule
 CUTS_AHEAD = 7  # cuts of a column that are tried, next to the best one, for the sake of what follows
 
 
-class Split(NamedTuple):
-    gain: float
-    column: int
-    right: npt.NDArray[np.int64]  # codes of the records that go there
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
-    """A group: its members, and for each column that is restricted the codes that belong to it."""
-
-    members: Index
-    codes: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict)
-    depth: int = 0
-
-    def rule(self, columns: Sequence[Column]) -> Rule:
-        """Say in words who is meant."""
-        return conjunction(
-            among(columns[j], codes.tolist())
-            if columns[j].nominal
-            else between(columns[j], int(codes.min()), int(codes.max()) + 1)
-            for j, codes in sorted(self.codes.items())
-        )
-
-    def divide(self, column: Column, split: Split) -> list[Leaf]:
-        """Return the two sides; the codes of an ordered column meet at the first on the right."""
-        before = self.codes.get(split.column, np.arange(len(column.labels)))
-        right = np.isin(before, split.right) if column.nominal else before >= split.right.min()
-        sides = []
-        for codes in (before[~right], before[right]):
-            members = self.members[np.isin(column.codes[self.members], codes)]
-            sides.append(Leaf(members, {**self.codes, split.column: codes}, self.depth + 1))
-        return sides
-
-
 def shallow_tree(
-    columns: Sequence[Column],
-    usable: Sequence[int],
-    target: Array,
-    weight: Array,
-    *,
-    depth: int,
-    leaves: int,
-    smallest: int,
-) -> list[Leaf]:
+    columns: Sequence[Column], usable: Sequence[int], target: Array, weight: Array, depth: int, smallest: int
+) -> dict[Rule, Index]:
     """Split everyone by one usable column at a time, where squared deviations of the target fall most.
 
     A split counts with the best splits of its two sides: an interaction of two columns, whose first split
-    gains nothing, would be missed otherwise.
+    gains nothing, would be missed otherwise. Returned are the members of each leaf.
     """
 
-    def splits(members: Index, more: bool) -> Iterator[Split]:
-        """Yield the best cut of every column, and a few more; categories are in the order of their means."""
+    def splits(members: Index, more: bool) -> Iterator[tuple[float, int, Codes]]:
+        """Yield the best cut of every column, and a few more: the gain, and the codes on its right."""
         y, w = target[members], weight[members]
         for j in usable:
             codes = columns[j].codes[members]
             size, total, moment = np.bincount(codes), np.bincount(codes, w), np.bincount(codes, w * y)
             present = np.flatnonzero(size)
-            if columns[j].nominal:
+            if columns[j].nominal:  # in the order of their means, the best cut is the best of all
                 present = present[np.argsort(moment[present] / total[present], kind="stable")]
             count, left, sums = (np.cumsum(one[present]) for one in (size, total, moment))
             allowed = np.minimum(count, count[-1] - count)[:-1] >= smallest
@@ -212,34 +174,37 @@ def shallow_tree(
                 cuts |= set(np.searchsorted(count, even, side="right").tolist())
             for cut in sorted(cuts):
                 if cut < len(allowed) and allowed[cut]:
-                    yield Split(float(gain[cut]), j, present[cut + 1 :])
+                    yield float(gain[cut]), j, present[cut + 1 :]
 
-    def best(leaf: Leaf) -> Split | None:
-        members, left_over = leaf.members, depth - leaf.depth
-        if left_over == 0:
-            return None
+    def grow(members: Index, known: dict[int, Codes], depth: int) -> Iterator[tuple[Rule, Index]]:
+        """Yield the leaves below these members, whose columns are restricted to the known codes."""
         y, w = target[members], weight[members]
-        found, most = None, 1e-9 * float(w @ (y - (w @ y) / w.sum()) ** 2)
-        for split in splits(members, more=left_over > 1):
-            gain = split.gain
-            if left_over > 1:
-                right = np.isin(columns[split.column].codes[members], split.right)
-                for side in (members[~right], members[right]):
-                    gain += max((one.gain for one in splits(side, more=False)), default=0.0)
+        best, most = None, 1e-9 * float(w @ (y - (w @ y) / w.sum()) ** 2)
+        for gain, j, right in splits(members, more=depth > 1) if depth else ():
+            if depth > 1:
+                inside = np.isin(columns[j].codes[members], right)
+                for side in (members[~inside], members[inside]):
+                    gain += max((ahead[0] for ahead in splits(side, more=False)), default=0.0)
             if gain > most:
-                found, most = split._replace(gain=gain), gain
-        return found
+                best, most = (j, right), gain
+        if best is None:
+            yield conjunction(_restriction(columns[j], known[j]) for j in sorted(known)), members
+            return
+        j, right = best
+        before = known.get(j, np.arange(len(columns[j].labels)))
+        # the codes of an ordered column meet at the first on the right
+        inside = np.isin(before, right) if columns[j].nominal else before >= right.min()
+        for codes in (before[~inside], before[inside]):
+            side = members[np.isin(columns[j].codes[members], codes)]
+            yield from grow(side, {**known, j: codes}, depth - 1)
 
-    grown = [Leaf(np.arange(len(target), dtype=np.int32))]
-    found = [best(grown[0])]
-    while len(grown) < leaves:
-        k = int(np.argmax([0.0 if split is None else split.gain for split in found]))
-        split = found[k]
-        if split is None:
-            break
-        grown[k : k + 1] = sides = grown[k].divide(columns[split.column], split)
-        found[k : k + 1] = [best(leaf) for leaf in sides]
-    return grown
+    return dict(grow(np.arange(len(target), dtype=np.int32), {}, depth))
+
+
+def _restriction(column: Column, codes: Codes) -> Condition | None:
+    if column.nominal:
+        return among(column, codes.tolist())
+    return between(column, int(codes.min()), int(codes.max()) + 1)
 
 
 MIN_RECORDS = 20  # records
@@ -323,10 +288,8 @@ def distinguish(
     shares = drops / drops.sum() if drops.sum() > 0 else drops
     order = np.argsort(-shares, kind="stable").tolist()
     smallest = max(10, len(records) // 100)
-    grown = shallow_tree(
-        columns, order[:MAX_RULE_COLUMNS], opinion, records.weight, depth=3, leaves=8, smallest=smallest
-    )
-    leaves = {leaf.rule(columns): leaf.members for leaf in grown if leaf.codes}
+    leaves = shallow_tree(columns, order[:MAX_RULE_COLUMNS], opinion, records.weight, MAX_DEPTH, smallest)
+    leaves.pop(Rule(), None)  # a tree that is not split has nothing to say
     family = TestFamily(records, Variant().terms_of(records)[0], None, 1)
     family.take(everyone(len(records)), 1)
     family.take(Lists.of(list(leaves), list(leaves.values())), len(leaves))

@@ -355,17 +355,16 @@ def rules_from_json(text: str, subject: str) -> tuple[Rule, ...]:
 def _plain_json(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain_json(one) for one in value]
-    if isinstance(value, np.datetime64 | date):
+    kind = _kind(value)
+    if kind == "dates":
         return {"moment": str(np.datetime64(value))}
-    if isinstance(value, np.timedelta64 | timedelta):
-        return {"microseconds": int(np.timedelta64(value).astype("timedelta64[us]").astype(np.int64))}
-    if isinstance(value, time):
+    if kind == "times":
         return {"time": value.isoformat()}
-    if isinstance(value, Decimal):
-        return float(value)  # as conditions compare it
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+    plain = _plain(value)  # as conditions compare it
+    if kind == "durations":
+        return {"microseconds": plain}
+    if plain is None or isinstance(plain, bool | int | float | str):
+        return plain
     got = f"got {value!r} of type {type(value).__name__}"
     raise InvalidInputError("a rule that is saved", "must speak of numbers, text or dates", got)
 
@@ -374,10 +373,8 @@ def _read(item: Mapping[str, Any]) -> Condition:
     try:
         kind = KINDS[item["kind"]]
         condition = kind(**{name: _value(value) for name, value in item.items() if name != "kind"})
-        lists = [getattr(condition, name, ()) for name in ("values", "categories")]
-        if not isinstance(condition.column, str) or not all(
-            isinstance(one, tuple | type(None)) for one in lists
-        ):
+        lists = [getattr(condition, name, None) or () for name in ("values", "categories")]
+        if not isinstance(condition.column, str) or not all(isinstance(one, tuple) for one in lists):
             raise TypeError
         return condition
     except (KeyError, TypeError, ValueError, AttributeError):
