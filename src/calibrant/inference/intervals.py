@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,7 @@ def is_unbounded(lower: float, upper: float) -> bool:
 
 NULL_DRAWS = 99  # enough for a mean
 SLOW_NULL_DRAWS = 19  # where each draw costs a whole evaluation
+FEW_DRAWS = 199  # of a test that only has to say whether calibration is rejected, unless it is close
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,17 +110,16 @@ class ConfidenceInterval(Result):
 
     def __str__(self) -> str:
         name, how = measure_in_words(self.measure), f"{self.method}, seed {self.seed}"
-        said, records = f"{name[0].upper()}{name[1:]} {format_value(self.value)}", pluralize(self.n, "record")
+        head, records = f"{name[0].upper()}{name[1:]} {format_value(self.value)}", pluralize(self.n, "record")
         if is_unbounded(self.lower, self.upper):
-            return f"{said}, {self.note} ({records}, {how})."
+            return f"{head}, {self.note} ({records}, {how})."
         limits = f"{100 * self.confidence:g}% interval {limits_text(self.lower, self.upper)}"
         note = f" Note: {self.note}." if self.note else ""
         related = "" if self.clusters is None else f" {self.clusters}"
-        return f"{said}, {limits} ({records}, {how}).{note}{related}"
+        return f"{head}, {limits} ({records}, {how}).{note}{related}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The two ends of an interval, and how they were found."""
 
     lower: float
@@ -198,7 +198,7 @@ def confidence_interval(
             centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), row)
         how: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
         found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **how)
-        found = replace(found, method=f"{found.method} (approximate)")
+        found = found._replace(method=f"{found.method} (approximate)")
     else:
         raise reject_name("method", method, ["auto", "guaranteed"])
     return ConfidenceInterval(
@@ -281,24 +281,30 @@ def bounds(
     """
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
-        ends = score_interval(forecasts, entry.name, value=value, confidence=confidence)
-        interval = Bounds(*ends, "score test")
+        found, method = (
+            score_interval(forecasts, entry.name, value=value, confidence=confidence),
+            "score test",
+        )
         if entry.name == "c-statistic":  # calibration does not say what it is
-            return interval
+            return Bounds(*found, method)
     else:
         resampler = Resampler(forecasts) if resampler is None else resampler
-        interval = _resampled(entry, resampler, drawing, value, confidence, centre, added)
+        found, method = _resampled(entry, resampler, drawing, value, confidence, centre, added)
     least, most = entry.reachable()
     # chance raises some estimates above all that the data support: an interval still holds its estimate
-    lower, upper = min(value, max(least, interval.lower)), max(value, min(most, interval.upper))
+    lower, upper = min(value, max(least, found[0])), max(value, min(most, found[1]))
     untested = not (entry.complete or entry.signed) or not forecasts.binary
     untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, entry))
     if not (untested or lower <= entry.ideal <= upper):
         if pvalue is None:
-            pvalue = run_test(forecasts, entry, replace(drawing, progress=None), level=1 - confidence).pvalue
+            how = replace(drawing, progress=None)
+            tested = run_test(forecasts, entry, replace(how, draws=min(how.draws, FEW_DRAWS)), level=None)
+            if tested.could_flip(1 - confidence):
+                tested = run_test(forecasts, entry, how, level=1 - confidence)
+            pvalue = tested.pvalue
         if not is_rejected(pvalue, confidence):
             lower, upper = min(lower, entry.ideal), max(upper, entry.ideal)
-    return replace(interval, lower=lower, upper=upper)
+    return Bounds(lower, upper, method)
 
 
 def _resampled(
@@ -309,23 +315,23 @@ def _resampled(
     confidence: float,
     centre: float | None,
     added: float,
-) -> Bounds:
+) -> tuple[tuple[float, float], str]:
     """Return the interval from simulated data, by the way that suits the measure."""
     forecasts, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
     if centre is None:
         centre = measured(forecasts.with_outcomes(resampler.centre), entry)
+    low, high, wider = min(value, centre), max(value, centre), resampler.widening(confidence)
     moved = resampled_deviations(entry, resampler, drawing)
     if moved is not None:
         power = seminorm_power(forecasts, entry) or 1
-        reach = resampler.widening(confidence) * upper_quantile(moved, confidence) + added
-        lower = around(min(value, centre), reach, power)[0]
-        upper = around(max(value, centre), reach, power)[1]
-        return Bounds(lower, upper, f"bootstrap of the deviation{of_sketch}")
+        reach = wider * upper_quantile(moved, confidence) + added
+        ends = around(low, reach, power)[0], around(high, reach, power)[1]
+        return ends, f"bootstrap of the deviation{of_sketch}"
     if entry.complete and not entry.signed:
-        return Bounds(*inverted(forecasts, entry, drawing, value, confidence), f"inverted tests{of_sketch}")
+        return inverted(forecasts, entry, drawing, value, confidence), f"inverted tests{of_sketch}"
     values = resampled_values(entry, resampler, drawing)
-    reach = resampler.widening(confidence) * central(np.abs(values - centre), 2 * confidence - 1)[1]
-    return Bounds(min(value, centre) - reach, max(value, centre) + reach, f"bootstrap{of_sketch}")
+    reach = wider * central(np.abs(values - centre), 2 * confidence - 1)[1]
+    return (low - reach, high + reach), f"bootstrap{of_sketch}"
 
 
 def around(value: float, reach: float, power: int) -> tuple[float, float]:

@@ -49,6 +49,7 @@ from calibrant.inference.null import (
     record_outcomes,
     record_weights,
 )
+from calibrant.inference.odds_shift import common_shift
 from calibrant.inference.testing import by_signs
 from calibrant.metrics.cox import MAX_LOGIT, logits
 from calibrant.metrics.registry import Measure
@@ -151,10 +152,8 @@ def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
 LOGISTIC = ("slope", "intercept")
 BY_SCORE = (*LOGISTIC, "o/e", "c-statistic")
 DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
-MAX_LOGIT_SHIFT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
 ROUNDING = 1e-13  # of a sum, relative to its terms
 TINY = 1e-290  # squares of weights below this may underflow
-NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,11 +173,8 @@ class _Powers:
         if outcomes is None:
             ones = squares * (forecasts.outcomes / forecasts.weights)
             return cls(squares, squares**2 / forecasts.weights, ones, ones, squares - ones)
-        weights = forecasts.record_weights
-        each = np.full(forecasts.n, 1 / forecasts.n) if weights is None else weights
-        starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
-        squared = (each * outcomes) ** 2, (each * (1 - outcomes)) ** 2
-        terms = (each**3, each**2 * outcomes, *squared)
+        each, starts = record_weights(forecasts), np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
+        terms = (each**3, each**2 * outcomes, (each * outcomes) ** 2, (each * (1 - outcomes)) ** 2)
         return cls(squares, *(np.add.reduceat(term, starts) for term in terms))
 
     def shown(self, rates: Array) -> Array:
@@ -203,13 +199,11 @@ def score_interval(
     reach = float(stdtrit(free, (1 + confidence) / 2))
     if name == "slope":
         score, unit = _slope_score(forecasts, value, reach, records / free)
-    elif name == "intercept":
-        score, unit = _intercept_score(forecasts, value)
     else:
-        score, unit = _ratio_score(forecasts, value)
-        if score(0.0) < reach:  # no ratio is negative; all of them is no interval
-            upper = _end(score, value, unit * reach, -reach)
-            return (0.0 if math.isfinite(upper) else -math.inf), upper
+        score, unit = _sum_score(forecasts, name, value)
+    if name == "o/e" and score(0.0) < reach:  # no ratio is negative; all of them is no interval
+        upper = _end(score, value, unit * reach, -reach)
+        return (0.0 if math.isfinite(upper) else -math.inf), upper
     return _end(score, value, -unit * reach, reach), _end(score, value, unit * reach, -reach)
 
 
@@ -289,11 +283,15 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
 
     `small` is the factor by which squared residuals of a fit to few records are too small.
     """
+    from scipy.special import expit
+
     weights, powers = forecasts.weights, _Powers.of(forecasts)
     logit = logits(forecasts) - dot(weights, logits(forecasts))
+    others = float((weights - forecasts.outcomes).sum())
 
     def parts(slope: float) -> tuple[Array, Array, float]:
-        rates = _profile_rates(forecasts, logit, slope)
+        scaled = slope * logit
+        rates = expit(scaled + common_shift(scaled, forecasts.base_rate, weights, others))
         spread = weights * rates * (1 - rates)
         total = float(spread.sum())
         away = logit - dot(spread, logit) / total if total > 0 else logit
@@ -326,55 +324,40 @@ def _without_skewness(score: float, skewed: float) -> float:
     return score if score * skewed <= 0 else float(np.copysign(max(0.0, abs(score) - abs(skewed)), score))
 
 
-def _intercept_score(forecasts: Forecasts, value: float) -> Score:
-    """Return the standardised score of the intercept at slope 1, and the usual standard error."""
+def _sum_score(forecasts: Forecasts, name: str, value: float) -> Score:
+    """Return the standardised score of the intercept at slope 1, or of the O/E ratio, and its standard error.
+
+    The score is the sum of outcomes minus rates over its deviation: the larger of the shown and the implied.
+    """
     from scipy.special import expit
 
-    logit = logits(forecasts)
-    rates = expit(logit + value)
-    unit = dot(_Powers.of(forecasts).two, rates * (1 - rates))
-    score = _sum_score(forecasts, lambda intercept: expit(logit + intercept), rates)
-    information = dot(forecasts.weights, rates * (1 - rates))
-    return score, float(np.sqrt(unit)) / information if information > 0 else 1.0
+    weights, powers, logit = forecasts.weights, _Powers.of(forecasts), logits(forecasts)
 
+    def rates_at(shift: float) -> Array:
+        return np.asarray(expit(logit + shift) if name == "intercept" else shift * forecasts.values)
 
-def _ratio_score(forecasts: Forecasts, value: float) -> Score:
-    """Return the standardised score of the O/E ratio, and the usual standard error.
+    def implied(rates: Array) -> float:
+        if rates.max() > 1:  # what a ratio would add beyond that is expected of the other records
+            inside = np.minimum(rates, 1.0)
+            left = dot(weights, 1 - inside)
+            more = min(1.0, dot(weights, rates - inside) / left) if left > 0 else 0.0
+            rates = inside + more * (1 - inside)
+        return dot(powers.two, rates * (1 - rates))
 
-    Rates cannot exceed 1: what a ratio would add beyond that is expected of the other records.
-    """
-    rates = value * forecasts.values
-    two, expected = _Powers.of(forecasts).two, forecasts.mean_prediction
-
-    def possible(rates: Array) -> Array:
-        inside = np.minimum(rates, 1.0)
-        left = dot(forecasts.weights, 1 - inside)
-        more = min(1.0, dot(forecasts.weights, rates - inside) / left) if left > 0 else 0.0
-        return np.asarray(inside + more * (1 - inside))
-
-    score = _sum_score(forecasts, lambda ratio: np.asarray(ratio * forecasts.values), rates, possible)
-    unit = np.sqrt(max(dot(two, rates), float(two.max())))  # the variance of one event, where there is none
-    return score, float(unit) / expected
-
-
-def _sum_score(
-    forecasts: Forecasts,
-    rates_at: Callable[[float], Array],
-    fitted: Array,
-    possible: Callable[[Array], Array] = np.asarray,
-) -> Callable[[float], float]:
-    """Return the sum of outcomes minus rates over its deviation: the larger of the shown and the implied."""
-    powers = _Powers.of(forecasts)
+    fitted = rates_at(value)
     effect = max(1.0, _cluster_effect(forecasts, -fitted, 1 - fitted))
 
     def score(at: float) -> float:
         rates = rates_at(at)
-        implied = dot(powers.two, possible(rates) * (1 - possible(rates)))
-        deviation = np.sqrt(effect * max(float(powers.shown(rates).sum()), implied))
-        total = float((forecasts.outcomes - forecasts.weights * rates).sum())
+        deviation = np.sqrt(effect * max(float(powers.shown(rates).sum()), implied(rates)))
+        total = float((forecasts.outcomes - weights * rates).sum())
         return total / float(deviation) if deviation > 0 else 0.0
 
-    return score
+    if name == "intercept":
+        information = dot(weights, fitted * (1 - fitted))
+        return score, math.sqrt(implied(fitted)) / information if information > 0 else 1.0
+    least = float(powers.two.max())  # the variance of one event, where there is none
+    return score, math.sqrt(max(dot(powers.two, fitted), least)) / forecasts.mean_prediction
 
 
 def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
@@ -389,27 +372,3 @@ def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
     terms *= record_weights(forecasts)
     sums, squares = record_clusters(forecasts).total(terms), float(terms @ terms)
     return float(sums @ sums) / squares if squares > 0 else 1.0
-
-
-def _profile_rates(forecasts: Forecasts, logit: Array, slope: float) -> Array:
-    """Return the rates with this slope that fit the base rate, by Newton steps that stay in a bracket."""
-    from scipy.special import expit
-
-    weights, base = forecasts.weights, forecasts.base_rate
-    with np.errstate(divide="ignore"):  # of outcomes 0 and 1, weights may let one kind vanish
-        start = float(np.log(base) - np.log1p(-base))
-    scaled = slope * logit
-    low, high = -float(scaled.max()) - MAX_LOGIT_SHIFT, -float(scaled.min()) + MAX_LOGIT_SHIFT
-    shift = min(max(start, low), high)
-    for _ in range(NEWTON_STEPS):
-        rates = expit(scaled + shift)
-        surplus = base - dot(weights, rates)
-        low, high = (shift, high) if surplus > 0 else (low, shift)
-        spread = dot(weights, rates * (1 - rates))
-        step = surplus / spread if spread > 0 else np.inf
-        last, shift = shift, shift + step
-        if not low < shift < high:
-            shift = (low + high) / 2
-        if abs(shift - last) <= 1e-11 * (1 + abs(shift)):
-            break
-    return np.asarray(expit(scaled + shift))

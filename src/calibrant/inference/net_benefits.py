@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, frame_of, number_cell, text_cell
 
-AT_ONCE = 2**22  # cluster totals held at a time
+MAX_CLUSTER_TOTALS = 2**22  # held at a time
 MAX_SIGNED = 50_000  # records that differ, up to which each has its own sign; more are drawn as normal cells
 
 Ints = npt.NDArray[np.int64]
@@ -46,6 +46,11 @@ class DecisionRows:
     weights: Array
     clusters: Clusters | None = None
 
+    @property
+    def parts(self) -> tuple[Array, Array]:
+        """The weight of events and of others, per row."""
+        return self.weights * self.outcomes, self.weights * (1 - self.outcomes)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Benefit(Result):
@@ -54,6 +59,20 @@ class Benefit(Result):
     value: Array
     lower: Array
     upper: Array
+
+
+class Share(NamedTuple):
+    """Records that count from threshold `start` to before `stop`, and what each of them adds to the share."""
+
+    start: Ints
+    stop: Ints
+    terms: Array
+
+    def summed(self, terms: Array, width: int) -> Array:
+        """Sum the terms of the records that count at each threshold."""
+        steps = np.bincount(self.start, terms, width + 1) - np.bincount(self.stop, terms, width + 1)
+        found = np.cumsum(steps)[:width]
+        return np.where(found > 1e-13 * terms.sum(), found, 0.0)  # the rest is rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +86,22 @@ class _Shares:
     value: Array
     covariance: Array  # (shares, shares, thresholds)
     size: Array
+
+    @classmethod
+    def of(cls, rows: DecisionRows, shares: Sequence[Share], factors: Array) -> _Shares:
+        w, clusters, width = rows.weights, rows.clusters, factors.shape[1]
+        value = np.stack([share.summed(share.terms, width) for share in shares])
+        covariance, effect, squares = _by_records(shares, w, value), 1.0, float(w @ w)
+        if clusters is not None and not clusters.all_single:
+            covariance = _by_clusters(shares, clusters, w, value, covariance)
+            totals = clusters.total(w)
+            effect = max(1.0, float(totals @ totals) / squares)  # none was seen: assume the worst correlation
+        variance = np.einsum("iit->it", covariance)
+        largest = [float(w @ one.terms) / one.terms.sum() if one.terms.any() else w.max() for one in shares]
+        unseen = np.array([1 / (effect * max(squares, weight)) for weight in largest])[:, None]
+        inner = (value > 1e-14) & (value < 1 - 1e-14) & (variance > 0)
+        spread = np.divide(value * (1 - value), variance, out=np.ones_like(value), where=inner)
+        return cls(factors, value, covariance, np.where(inner, spread, unseen))
 
     def ends(self, z: float) -> Benefit:
         """Return the sum of factors times shares with its interval at critical value z."""
@@ -100,7 +135,7 @@ def critical_value(confidence: float, clusters: ClusterSummary | None = None) ->
 
 
 def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's interval of a share of so large a sample."""
+    """Return Wilson's interval of a share of a sample of this size."""
     extra = z**2 / size
     centre = (share + extra / 2) / (1 + extra)
     half = z * np.sqrt(np.maximum(share * (1 - share) / size + extra / (4 * size), 0.0)) / (1 + extra)
@@ -112,8 +147,9 @@ def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) 
 
     `acts` says at how many of the thresholds, from the first on, each record is acted on.
     """
-    none = np.zeros_like(acts)
-    return _shares(rows, [(none, acts, 0), (none, acts, 1)], np.stack([gain, -cost])).ends(z)
+    start, (events, others) = np.zeros_like(acts), rows.parts
+    shares = [Share(start, acts, events), Share(start, acts, others)]
+    return _Shares.of(rows, shares, np.stack([gain, -cost])).ends(z)
 
 
 def difference(
@@ -137,8 +173,8 @@ def difference(
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
     one, other = np.where(first > second, high, low), np.where(second > first, high, low)
-    kinds = [(low, one, 0), (low, other, 0), (low, one, 1), (low, other, 1)]
-    shares = _shares(rows, kinds, np.stack([gain, -gain, -cost, cost]))
+    kinds = [Share(low, stop, terms) for terms in rows.parts for stop in (one, other)]
+    shares = _Shares.of(rows, kinds, np.stack([gain, -gain, -cost, cost]))
     single = shares.ends(z)
     drawn, mass = _drawn_curves(rows, low, high, np.where(first > second, 1.0, -1.0), gain, cost, draws, seed)
     half = np.minimum(single.value - single.lower, single.upper - single.value)
@@ -156,84 +192,44 @@ def _critical(drawn: Array, scale: Array, share: float) -> float:
     return upper_quantile(np.abs(drawn * inverse).max(axis=1), share)
 
 
-def _shares(rows: DecisionRows, kinds: list[tuple[Ints, Ints, int]], factors: Array) -> _Shares:
-    """Sum over records that count from threshold `start` to before `stop`, as events (0) or others (1)."""
-    width = factors.shape[1]
-    y, w = rows.outcomes, rows.weights
-    parts = (y, 1 - y)
-    value = np.stack([_run(start, stop, w * parts[k], width) for start, stop, k in kinds])
-    covariance = (
-        _by_records(kinds, parts, w, value, width)
-        if rows.clusters is None or rows.clusters.all_single
-        else _by_clusters(kinds, parts, rows, value)
-    )
-    variance = np.einsum("iit->it", covariance)
-    squares = float(w @ w)
-    largest = [
-        max(squares, float(w**2 @ part) / float(w @ part)) if part.any() else max(squares, float(w.max()))
-        for part in parts
-    ]
-    effect = 1.0
-    if rows.clusters is not None and not rows.clusters.all_single:
-        totals = rows.clusters.total(w)
-        effect = max(1.0, float(totals @ totals) / squares)  # none was seen: assume the worst correlation
-    unseen = np.array([1 / (effect * largest[k]) for _, _, k in kinds])[:, None]
-    inner = (value > 1e-14) & (value < 1 - 1e-14) & (variance > 0)
-    spread = np.divide(value * (1 - value), variance, out=np.ones_like(value), where=inner)
-    return _Shares(factors, value, covariance, np.where(inner, spread, np.broadcast_to(unseen, value.shape)))
-
-
-def _run(start: Ints, stop: Ints, terms: Array, width: int) -> Array:
-    """Sum the terms of the records that count at each threshold."""
-    steps = np.bincount(start, terms, width + 1) - np.bincount(stop, terms, width + 1)
-    found = np.cumsum(steps)[:width]
-    return np.where(found > 1e-13 * terms.sum(), found, 0.0)  # the rest is rounding
-
-
-def _by_records(
-    kinds: list[tuple[Ints, Ints, int]], parts: tuple[Array, Array], w: Array, value: Array, width: int
-) -> Array:
+def _by_records(shares: Sequence[Share], w: Array, value: Array) -> Array:
     """Return sum of w^2 (I_i - a_i) (I_j - a_j) over the records, from sums over those that count."""
-    squares, number = float(w @ w), len(kinds)
-    own = [_run(start, stop, w**2 * parts[k], width) for start, stop, k in kinds]
+    (number, width), squares = value.shape, float(w @ w)
+    own = [share.summed(w * share.terms, width) for share in shares]
     covariance = np.empty((number, number, width))
-    for i in range(number):
+    for i, one in enumerate(shares):
         for j in range(i, number):
-            start, stop, k = kinds[i]
-            same = stop is kinds[j][1]  # the same records: i = j, or events and others of fractions
-            both = _run(start, stop, w**2 * parts[k] * parts[kinds[j][2]], width) if same else 0.0
+            other = shares[j]
+            same = one.stop is other.stop  # the same records: i = j, or events and others of fractions
+            both = one.summed(one.terms * other.terms, width) if same else 0.0
             found = both - value[i] * own[j] - value[j] * own[i] + value[i] * value[j] * squares
             covariance[i, j] = covariance[j, i] = found
     return covariance
 
 
-def _by_clusters(
-    kinds: list[tuple[Ints, Ints, int]], parts: tuple[Array, Array], rows: DecisionRows, value: Array
-) -> Array:
-    """Return the same with cluster totals in place of records; never less variance than by records."""
-    clusters, width, number = rows.clusters, value.shape[1], len(kinds)
-    assert clusters is not None
-    whole = clusters.total(rows.weights)
+def _by_clusters(shares: Sequence[Share], clusters: Clusters, w: Array, value: Array, plain: Array) -> Array:
+    """Return the same with cluster totals in place of records; never less variance than `plain`."""
+    (number, width), whole = value.shape, clusters.total(w)
     found = np.zeros((number, number, width))
-    step = max(1, AT_ONCE // (width + 1))
+    step = max(1, MAX_CLUSTER_TOTALS // (width + 1))
     order = np.argsort(clusters.codes, kind="stable")
     for first in range(0, clusters.number, step):
         count = min(step, clusters.number - first)
         begin, end = np.searchsorted(clusters.codes, [first, first + count], sorter=order)
         chosen = order[begin:end]
-        at = (clusters.codes[chosen] - first) * (width + 1)
+        at, size = (clusters.codes[chosen] - first) * (width + 1), count * (width + 1)
         tables = []
-        for (start, stop, k), mean in zip(kinds, value, strict=True):
-            terms = (rows.weights * parts[k])[chosen] * (stop > start)[chosen]
-            steps = np.bincount(at + start[chosen], terms, count * (width + 1))
-            steps = steps - np.bincount(at + stop[chosen], terms, count * (width + 1))
+        for (start, stop, terms), mean in zip(shares, value, strict=True):
+            counted = terms[chosen] * (stop > start)[chosen]
+            steps = np.bincount(at + start[chosen], counted, size) - np.bincount(
+                at + stop[chosen], counted, size
+            )
             totals = np.cumsum(steps.reshape(count, width + 1), axis=1)[:, :width]
             tables.append(totals - whole[first : first + count, None] * mean)
         stacked = np.stack(tables)
         found += np.einsum("ict,jct->ijt", stacked, stacked)
-    plain = np.einsum("iit->it", _by_records(kinds, parts, rows.weights, value, width))
-    own = np.einsum("iit->it", found)
-    factor = np.sqrt(np.maximum(1.0, np.divide(plain, own, out=np.ones_like(own), where=own > 0)))
+    least, own = np.einsum("iit->it", plain), np.einsum("iit->it", found)
+    factor = np.sqrt(np.maximum(1.0, np.divide(least, own, out=np.ones_like(own), where=own > 0)))
     return np.asarray(found * factor[:, None] * factor[None])
 
 
@@ -249,8 +245,8 @@ def _drawn_curves(
     differ, width = high > low, len(gain)
     if not differ.any():
         return np.zeros((draws, width)), np.zeros((draws, 1))
-    w, low, high = sign[differ] * rows.weights[differ], low[differ], high[differ]
-    parts = np.stack([w * rows.outcomes[differ], w * (1 - rows.outcomes[differ])])
+    w, low, high = rows.weights[differ], low[differ], high[differ]
+    parts = np.stack([sign[differ] * part[differ] for part in rows.parts])
     rest = math.sqrt(max(0.0, float(rows.weights @ rows.weights) - float(w @ w)))
     unit, normal = np.arange(len(low)), False
     if rows.clusters is not None and not rows.clusters.all_single:
