@@ -2,8 +2,8 @@
 
 One file has six columns, as files of predictions have: an identifier, a day, a region, an amount, the outcome
 and the prediction. The other has prediction and outcome alone, the hardest case: the column that apply adds
-is then as large as all that was there. The copy with a column of products is measured too: no map can take
-less. CALIBRANT_BENCH_ROWS and CALIBRANT_BENCH_FOLDER are as for benchmarks/scale.py.
+is then as large as all that was there. The yardstick is a copy with one more column, of products: the same
+query with the simplest map. CALIBRANT_BENCH_ROWS and CALIBRANT_BENCH_FOLDER are as for benchmarks/scale.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.harness import Report, memory_at_hand
 from benchmarks.scale import ROWS, generated
 
 WIDE, GROUPS, GROUP_ROWS = 300, 100, 2048
-TURNS = 5  # copies and maps one after the other, so that a slow minute of the disk meets all; medians count
+TURNS = 3  # copies and maps one after the other, so that a slow minute of the disk meets all; medians count
 METHODS = ("platt", "isotonic", "spline", "venn-abers")
 FITTED_TO = 100_000
 APPLY = """
@@ -113,11 +113,11 @@ def _on_file(report: Report, columns: str, source: Path, maps: dict[str, Path]) 
         copies = {"copy": _copied(source, target, "*"), "wider": _copied(source, target, wide)}
         turns.append({**copies, **{name: _applied(fitted, source, target) for name, fitted in maps.items()}})
     median = {name: statistics.median(turn[name]["wall"] for turn in turns) for name in turns[0]}
-    copy = median["copy"]
-    report.figure(f"{columns}: DuckDB copies the file", copy)
-    report.ratio(f"{columns}: DuckDB copies the file with one more column", median["wider"], "copy", copy)
+    copy = median["wider"]
+    report.figure(f"{columns}: DuckDB copies the file", median["copy"])
+    report.figure(f"{columns}: DuckDB copies the file with one more column", copy)
     for method in maps:
-        report.ratio(f"{columns}: apply, {method}", median[method], "copy", copy, 2)
+        report.ratio(f"{columns}: apply, {method}", median[method], "copy with one more column", copy, 2)
         peak = max(turn[method]["peak"] for turn in turns)
         report.figure(f"{columns}: apply, {method}, peak memory", peak, "MB", 1_000)
     target.unlink()
