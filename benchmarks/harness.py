@@ -125,11 +125,17 @@ class Report:
         self.rows.append(asdict(row))
         print(row, flush=True)
 
-    def save(self) -> None:
-        """Write the rows, with the machine and the versions, to benchmarks/results/NAME.json."""
+    def save(self, *, keep: bool = False) -> None:
+        """Write the rows, with the machine and the versions, to benchmarks/results/NAME.json.
+
+        With `keep`, rows that were saved before and not measured now stay in the file.
+        """
         RESULTS.mkdir(exist_ok=True)
-        text = json.dumps({"machine": machine(), "rows": self.rows}, indent=1)
-        (RESULTS / f"{self.name}.json").write_text(text + "\n")
+        path = RESULTS / f"{self.name}.json"
+        earlier = json.loads(path.read_text())["rows"] if keep and path.exists() else []
+        rows = {row["what"]: row for row in (*earlier, *self.rows)}
+        text = json.dumps({"machine": machine(), "rows": list(rows.values())}, indent=1)
+        path.write_text(text + "\n")
 
 
 @dataclass

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.harness import RESULTS, Report
+from benchmarks.harness import Report
 
 ROWS = 30_000_000
 LIMIT = 2_000  # MB
@@ -53,22 +53,18 @@ HELD = {  # the most rows that each of these takes
 
 def main(*names: str) -> None:
     """Measure the rows named ("abstain", "refused: verify"), or all of them; others keep their figures."""
-    path = RESULTS / "memory.json"
-    rows = {row["what"]: row for row in json.loads(path.read_text())["rows"]} if names else {}
+    report = Report("memory")
+    report.figure("rows", ROWS, "rows")
     folder = os.environ.get("CALIBRANT_BENCH_FOLDER")
     with tempfile.TemporaryDirectory() as temporary:
         runs = measured(Path(folder or temporary))
-        known = {name: [what for what in runs if is_named(what, name)] for name in names}
-        for name, found in known.items():
-            if not found:
+        for name in names:
+            if not any(is_named(what, name) for what in runs):
                 raise SystemExit(f"{name!r} must be one of {', '.join(runs)}")
-        for what in [what for found in known.values() for what in found] or runs:
-            report = Report("memory")
-            report.figure("rows", ROWS, "rows")
-            report.figure(what, runs[what](), "MB", LIMIT)
-            rows |= {row["what"]: row for row in report.rows}
-            report.rows = [rows[one] for one in ("rows", *runs) if one in rows]
-            report.save()
+        for what, run in runs.items():
+            if not names or any(is_named(what, name) for name in names):
+                report.figure(what, run(), "MB", LIMIT)
+                report.save(keep=True)
 
 
 def is_named(what: str, name: str) -> bool:
@@ -90,7 +86,7 @@ def measured(place: Path) -> dict[str, Callable[[], float]]:
 
 
 def peak(words: tuple[str, ...], count: int, folder: Path, codes: tuple[int, ...]) -> float:
-    """Run a command on so many rows, after what it needs; return the most memory that it held, in MB."""
+    """Run a command on that many rows, after what it needs; return its peak memory in MB."""
     rows = rows_file(folder, count)
     if "bomb.parquet" in words:
         write_bomb(folder / "bomb.parquet")
