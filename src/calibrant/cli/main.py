@@ -17,7 +17,7 @@ from calibrant import __version__
 from calibrant.cli.config import COMMANDS, SECTIONS, command_named
 from calibrant.cli.exit_codes import BAD_INPUT, CLOSED_PIPE, UNDECIDED
 from calibrant.cli.options import ORIGINAL_FILES, SPOOLED, refuse_repeated
-from calibrant.cli.output import guard_output, one_line, open_closed_streams, print_message
+from calibrant.cli.output import guard_output, one_line, open_closed_streams
 from calibrant.cli.reading import LOG_OPTIONS, TOOL
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished
@@ -140,7 +140,7 @@ def _lost_output(error: OSError) -> int:
 
 def _print_error(message: str) -> None:
     with suppress(OSError):
-        print_message(f"calibrant: {message}")
+        click.echo(f"calibrant: {one_line(message)}", err=True)  # unbroken: a hint may be there to copy
 
 
 def _worded(error: Exception) -> str:

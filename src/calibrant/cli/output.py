@@ -216,19 +216,18 @@ def print_sentences(text: str) -> None:
 
 
 def print_note(*lines: str) -> None:
-    """Print lines that are not part of the result, on stderr; --quiet leaves them out."""
-    if not no_notes.get():
-        for line in lines:
-            print_message(line)
+    """Print lines that are not part of the result, on stderr; --quiet leaves them out.
 
-
-def print_message(text: str) -> None:
-    """Print one message on stderr, with lines that fit where stderr is a terminal."""
-    shown = one_line(text)
+    Where stderr is a terminal they are broken between words to fit.
+    """
+    if no_notes.get():
+        return
+    width = None
     if sys.stderr.isatty():
         with suppress(OSError, ValueError):
-            shown = _wrapped(shown, min(PAGE_WIDTH, os.get_terminal_size(sys.stderr.fileno()).columns))
-    click.echo(shown, err=True)
+            width = min(PAGE_WIDTH, os.get_terminal_size(sys.stderr.fileno()).columns)
+    for line in map(one_line, lines):
+        click.echo(line if width is None else _wrapped(line, width), err=True)
 
 
 def _wrapped(line: str, width: int) -> str:
