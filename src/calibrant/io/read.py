@@ -353,18 +353,25 @@ def rows_at_most(path: FileNames) -> int:
             return 0  # reported when the file is read
 
 
+COMPARED_BYTES = 2**16  # that tell most files of one size apart
+
+
 def refuse_same_contents(files: Sequence[Path], column: str) -> None:
     """Refuse files of which two hold the same rows, byte for byte; files without a row may be alike.
 
-    Only files of one size are read. `column` is one that they have.
+    Only files of one size and with one beginning are read to the end. `column` is one that they have.
     """
+
+    def beginning(file: Path) -> bytes:
+        with file.open("rb") as opened:
+            return opened.read(COMPARED_BYTES)
 
     def digest(file: Path) -> bytes:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").digest()
 
     groups = [list(files)]
-    for key in (lambda file: file.stat().st_size, digest):
+    for key in (lambda file: file.stat().st_size, beginning, digest):
         parts: dict[Hashable, list[Path]] = defaultdict(list)
         for file in (file for group in groups if len(group) > 1 for file in group):
             parts[key(file)].append(file)
