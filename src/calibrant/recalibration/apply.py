@@ -26,15 +26,11 @@ from calibrant.recalibration.sql import (
     SqlAlgebra,
     is_probability,
     quoted_column,
-    sql_number,
+    search_steps,
     sql_of,
 )
 from calibrant.results import Array
 
-GRID_SIZES = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
-STEP_COST = 40_000  # entries of lists that take as long to copy as one more step of the search
-MAX_SMALLINT_PIECE = 2**14  # the last piece of a list of 16-bit integers, which leaves space for the search
-ROUNDING = 1e-9  # by which cells overlap
 MIN_LOOKUP_PIECES = 300  # pieces from which planning a tree takes longer than anything here
 USABLE_COLUMN = '"calibrant usable"'
 
@@ -43,30 +39,22 @@ USABLE_COLUMN = '"calibrant usable"'
 class LookupAlgebra(SqlAlgebra):
     """The functions of maps for DuckDB, with pieces looked up in lists.
 
-    A first list says how many cuts lie below each cell of [0, 1]; a few steps of a binary search among the
-    cuts of a cell find the piece, and its numbers are taken from lists of their own. Every step is one of
-    `columns` (name and SQL), which the next query reads: one expression would have to repeat it.
+    The steps of a binary search among the cuts find the piece, and its numbers are taken from lists of their
+    own. Every step is one of `columns` (name and SQL), which the next query reads: one expression would have
+    to repeat it.
     """
 
     columns: list[tuple[str, str]] = field(default_factory=list)
     lists: dict[str, list[Any]] = field(default_factory=dict)
 
-    def clip(self, x: Sql, low: float, high: float) -> Sql:
-        """Return x held within [low, high]; choices take a third of the time of LEAST and GREATEST."""
-        held = Sql(self.column(x.text))
-        inner = self.when(Sql(f"{held.text} > {sql_number(high)}"), self.number(high), held)
-        return Sql(self.column(self.when(held < low, self.number(low), inner).text))
-
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
-        cells, below, steps = grid_of(cuts)
-        cell = f"({p.text} * {sql_number(cells)} + 1e0)::INTEGER"
-        piece = self.column(f"{self.listed(below + 1)}[{cell}]")  # the first place of lists is 1
-        filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
+        steps, filled = search_steps(cuts)
+        places, piece = self.listed(filled), "1"  # the first place of lists
         for step in steps:  # sums: DuckDB takes longer for choices that differ from row to row
-            place = piece if step == 1 else f"{piece} + {step - 1}"
-            piece = self.column(f"{piece} + ({filled}[{place}] <= {p.text})::SMALLINT * {step}")
+            above = f"({places}[{piece} + {step - 1}] <= {p.text})::INTEGER"
+            piece = self.column(f"{piece} + {above} * {step}")
         return formula(*(Sql(f"{self.listed(table)}[{piece}]") for table in tables))
 
     def column(self, text: str) -> str:
@@ -78,24 +66,6 @@ class LookupAlgebra(SqlAlgebra):
         name = f'"calibrant list {len(self.lists)}"'
         self.lists[name] = numbers.tolist()
         return name
-
-
-def grid_of(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
-    """Return how many cells, how many cuts surely lie at or below each, and the steps that find the rest."""
-
-    def grid(cells: int) -> tuple[int, npt.NDArray[np.int64], list[int]]:
-        middles = np.arange(cells + 1)  # a cell holds what is rounded to it
-        first, last = (
-            np.searchsorted(cuts, (middles + half) / cells + half * ROUNDING, side="right")
-            for half in (-0.5, 0.5)
-        )
-        most = int((last - first).max())
-        return cells, first, [2**k for k in reversed(range(most.bit_length()))]
-
-    def cost(one: tuple[int, npt.NDArray[np.int64], list[int]]) -> int:
-        return one[0] + len(one[2]) * STEP_COST
-
-    return min(map(grid, GRID_SIZES), key=cost)
 
 
 class _Counted(SqlAlgebra):
@@ -181,12 +151,8 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
     p, target = (quoted_column(name, DIALECTS["duckdb"]) for name in (prediction, into))
     algebra = LookupAlgebra()
     value = algebra.column(fitted.expression(Sql(USABLE_COLUMN), algebra).text)
-    lists = []  # one text for each: as many numbers would take DuckDB seconds to plan
-    for name, numbers in algebra.lists.items():
-        kind = "DOUBLE"
-        if isinstance(numbers[0], int):  # narrow, since all of it is copied for every 2,048 rows
-            kind = "SMALLINT" if max(numbers) < MAX_SMALLINT_PIECE else "INTEGER"
-        lists.append(f"'{numbers}'::{kind}[] AS {name}")
+    # one text for each list: as many numbers would take DuckDB seconds to plan
+    lists = [f"'{numbers}'::DOUBLE[] AS {name}" for name, numbers in algebra.lists.items()]
     inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
     usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE_COLUMN}"
     helpers = ", ".join([USABLE_COLUMN, *algebra.lists, *(name for name, _ in algebra.columns)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import ROW_SUM
 from calibrant.recalibration.maps.base import Map, choice_tree
@@ -135,19 +137,24 @@ class SparkAlgebra(SqlAlgebra):
     """The functions of maps, for Spark, whose compiler takes minutes and gigabytes for trees of choices."""
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
-        """Return a binary search in an array of cuts, as a fold over the sizes of its steps.
-
-        The array is filled up with 2, which no prediction reaches, so that no step leaves it.
-        """
+        """Return a binary search in an array of cuts, as a fold over the sizes of its steps."""
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
-        steps = [2**k for k in reversed(range(len(cuts).bit_length()))]
-        filled = [*cuts.tolist(), *[2.0] * (2 * steps[0] - 1 - len(cuts))]
+        steps, filled = search_steps(cuts)
         piece, step = _unlike("piece", p), _unlike("step", p)
         search = f"IF({_array(filled)}[{piece} + {step} - 1] <= {p.text}, {piece} + {step}, {piece})"
         formed = formula(*(Sql(f"{_array(table)}[{piece}]") for table in tables))
         sizes = ", ".join(map(str, steps))
         return Sql(f"AGGREGATE(ARRAY({sizes}), 0, ({piece}, {step}) -> {search}, {piece} -> {formed.text})")
+
+
+def search_steps(cuts: Array) -> tuple[list[int], Array]:
+    """Return the sizes of the steps of a binary search, and the cuts so filled up that no step leaves them.
+
+    They are filled up with 2, which no prediction reaches.
+    """
+    steps = [2**k for k in reversed(range(len(cuts).bit_length()))]
+    return steps, np.append(cuts, [2.0] * (2 * steps[0] - 1 - len(cuts)))
 
 
 def _unlike(name: str, p: Sql) -> str:
