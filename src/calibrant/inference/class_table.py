@@ -90,7 +90,7 @@ class ClassTable(Result):
         within = "too little data to say" if self.unseen > MAX_UNSEEN_BIAS else "calibrated within noise"
         off = "not calibrated" if top.pvalue <= ALPHA else within
         by = ", by approximate p-values" if any(one.approximate for one in self.classes) else ""
-        said = [
+        parts = [
             f"The most probable class is right in {percent(top.happened)} of {pluralize(self.n, 'row')}"
             f"{dropped_note(self.dropped)}, {percent(top.predicted)} were predicted: {off} "
             f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}"
@@ -105,11 +105,11 @@ class ClassTable(Result):
             for one in largest
         ]
         if named:
-            said.append(f"Largest difference{'s' if len(named) > 1 else ''}: {', '.join(named)}.")
-        said.append(f"Mean {self.measure} over classes: {format_value(self.mean)}.")
+            parts.append(f"Largest difference{'s' if len(named) > 1 else ''}: {', '.join(named)}.")
+        parts.append(f"Mean {self.measure} over classes: {format_value(self.mean)}.")
         if self.truthful:
-            said.append(f"Their sum, {format_value(self.total)}, may rank models; the top label's may not.")
-        return " ".join([*said, f"Seed {self.seed}."])
+            parts.append(f"Their sum, {format_value(self.total)}, may rank models; the top label's may not.")
+        return " ".join([*parts, f"Seed {self.seed}."])
 
     def rows(self) -> tuple[ClassLevel, ...]:
         """Return the top label and the classes."""

@@ -170,7 +170,7 @@ def spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measu
 
 
 ROUNDING = 1e-12  # of weights that sum to 1
-MIN_INVERTED_SD = 3.0  # standard deviations from which on predictions are said to point the wrong way
+MIN_INVERTED_SD = 3.0  # standard deviations from which on predictions point the wrong way
 
 
 def ranks_inverted(forecasts: Forecasts) -> bool:
@@ -183,7 +183,7 @@ def ranks_inverted(forecasts: Forecasts) -> bool:
 
 VISIBLE_SD = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%
 OUTER_SHARE = 0.1  # of the variance beyond which logits are limited under random signs
-SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
+MIN_VARIANCE = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
 
 
 @measure_function
@@ -243,7 +243,7 @@ class _Parts:
         deviation = math.sqrt(forecasts.null_variance) if forecasts.binary else whole
         away = leverage(forecasts, variance)
         spread = chunked_sum(lambda part: variance[part] * away[part] ** 2, len(away))
-        slope = np.divide(away, math.sqrt(spread), out=away) if spread > SAME * whole**2 else None
+        slope = np.divide(away, math.sqrt(spread), out=away) if spread > MIN_VARIANCE * whole**2 else None
         certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
         return cls(deviation, whole, slope, certain)
 
@@ -353,8 +353,8 @@ def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     return _test(omnibus, "omnibus statistic", meaning, Null(batch=batch, law=law))
 
 
-GENERAL = 0.01  # p-value above which nothing but predictions of exactly 0 and 1 is reported
-CLEAR = 3.0  # standard deviations from which a bias is named when Kuiper's range rejected
+MAX_GENERAL_PVALUE = 0.01  # p-value above which nothing but predictions of exactly 0 and 1 is reported
+MIN_BIAS_SD = 3.0  # standard deviations from which a bias is named when Kuiper's range rejected
 
 
 def leading_component(parts: Mapping[str, Any]) -> str:
@@ -391,10 +391,10 @@ def _explained(parts: Mapping[str, Any], component: str) -> str:
     bias, slope = parts["bias_z"], parts["slope_z"]
     if component == "certainty":  # what is wrong in general comes first: few predictions are certain
         never = "redictions of exactly 0 or 1 were wrong, which calibrated ones never are"
-        if min(parts["kuiper_pvalue"], parts["cox_pvalue"]) > GENERAL:
+        if min(parts["kuiper_pvalue"], parts["cox_pvalue"]) > MAX_GENERAL_PVALUE:
             return f"P{never}"
         return f"{_explained(parts, leading_component({**parts, 'impossible': 0.0}))}. Also, p{never}"
-    if component == "bias" or (component == "kuiper" and abs(bias) > CLEAR):  # the longest stretch of all
+    if component == "bias" or (component == "kuiper" and abs(bias) > MIN_BIAS_SD):  # all is one stretch
         side = "low" if bias > 0 else "high"
         return f"Predictions are too {side} on the whole (bias z = {format_value(bias)})"
     if component == "kuiper":

@@ -95,7 +95,7 @@ def resampled_rows(
     return drawing.run(work, len(paired.outcomes) * len(models), alone=not quick)
 
 
-AT_ONCE = 16  # resamples that share one pass over the rows
+RESAMPLES_PER_PASS = 16  # resamples that share one pass over the rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +166,7 @@ def resampled_cells(
         counts = resampled_tallies(generator, codes, rows)
         return np.stack([model.values(counts[j], n, entry) for j, model in enumerate(models)], axis=1)
 
-    return drawing.run(work, BLOCK // AT_ONCE)
+    return drawing.run(work, BLOCK // RESAMPLES_PER_PASS)
 
 
 def calibration_pvalues(
@@ -180,9 +180,9 @@ def calibration_pvalues(
     taken = [model.cells for model in cells] or list(models.values())
     if not (entry.complete or entry.signed) or seminorm_power(taken[0], entry) == 2:
         return dict.fromkeys(models, 0.0)
-    how = replace(drawing, progress=None)
+    silent = replace(drawing, progress=None)
     return {
-        name: run_test(forecasts, entry, how, level=None).pvalue if forecasts.binary else 0.0
+        name: run_test(forecasts, entry, silent, level=None).pvalue if forecasts.binary else 0.0
         for name, forecasts in zip(models, taken, strict=True)
     }
 
@@ -346,11 +346,11 @@ def compare(
     factors = [_bias_factor(one, row) for one in taken]
 
     def differences(count: int) -> tuple[list[Difference], int]:
-        how = replace(drawing, draws=count)
+        counted = replace(drawing, draws=count)
         if cells:
-            drawn = resampled_cells(cells, rows.outcomes, rows.models.values(), row, how)
+            drawn = resampled_cells(cells, rows.outcomes, rows.models.values(), row, counted)
         else:
-            drawn = resampled_rows(models, rows.in_order(), row, how)
+            drawn = resampled_rows(models, rows.in_order(), row, counted)
         if related:
             centre = np.nanmean(drawn, axis=0)
             drawn = centre + related.widening(confidence) * (drawn - centre)
@@ -358,7 +358,7 @@ def compare(
             name: _Error(name, float(error_of(row, values[name])), error_of(row, column), factor, widening)
             for name, column, factor, widening in zip(models, drawn.T, factors, widenings, strict=True)
         }
-        pvalues = calibration_pvalues(models, cells, row, how)
+        pvalues = calibration_pvalues(models, cells, row, counted)
         pairs = [
             widen_if_calibrated(
                 _difference(errors[one], errors[other], confidence), pvalues, rows, row, confidence

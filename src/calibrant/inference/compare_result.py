@@ -19,14 +19,14 @@ from calibrant.results import Result, Table, TableCell, number_cell, text_cell
 
 DRAWS = 999  # resamples, and the fewest whose simulation error is judged
 MAX_MODELS_NAMED = 4  # in one sentence
-EQUAL = 1e-12  # relative: scores that differ by rounding alone
+ROUNDING = 1e-12  # relative: scores that differ by rounding alone
 MAX_PAIRS_NAMED = 5  # in the sentence; the table has them all
-CHOOSE = (
+CHOICE_ADVICE = (
     "To choose a model compare by Brier score or log loss: calibration alone can rank a constant base rate"
     " first."
 )
-DISCRIMINATION = "The c-statistic ignores calibration: to choose a model compare by Brier score or log loss."
-UNFAIR = "This measure is not truthful: noise and sharpness move it, so the order may mislead; see atb."
+NO_CALIBRATION = "The c-statistic ignores calibration: to choose a model compare by Brier score or log loss."
+NOT_TRUTHFUL = "This measure is not truthful: noise and sharpness move it, so the order may mislead; see atb."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,16 +104,16 @@ class Comparison(Result):
     def _verdict(self) -> list[str]:
         """Say who is better than whom, and how sure that is."""
         if not self.real:
-            said = [] if self.undecided else [self._none_real()]
+            parts = [] if self.undecided else [self._none_real()]
         else:
-            said = [*self._best(), *self._pairs()]
+            parts = [*self._best(), *self._pairs()]
         for pair in self.undecided[:MAX_PAIRS_NAMED]:
             near = f"{self._adjusted(pair)} is too close to {1 - self.confidence:.2g}"
-            said.append(f"Undecided between {pair.first} and {pair.second}: {near} for this many resamples.")
+            parts.append(f"Undecided between {pair.first} and {pair.second}: {near} for this many resamples.")
         rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
         drawn = f"{rows}, {pluralize(self.draws, 'resample')}, seed {self.seed}"
         related = [] if self.clusters is None else [str(self.clusters)]
-        return [*said, f"{drawn}; intervals and p-values are approximate.", *related]
+        return [*parts, f"{drawn}; intervals and p-values are approximate.", *related]
 
     def _adjusted(self, pair: Difference) -> str:
         """Write the adjusted p-value of a pair; a single pair needs no adjustment."""
@@ -165,32 +165,32 @@ class Comparison(Result):
             and sum(self.best in (p.first, p.second) for p in pairs) == len(self.values) - 1
         ):
             pairs = tuple(pair for pair in pairs if self.best not in (pair.first, pair.second))
-        said = []
+        parts = []
         for pair in pairs[:MAX_PAIRS_NAMED]:
             better, worse = pair.better
             figures = f"{format_value(self.values[better])} against {format_value(self.values[worse])}"
             by = f"by {measure_in_words(self.measure)} ({figures})"
-            said.append(f"{better} is {than} {worse} {by}, {self._adjusted(pair)}.")
+            parts.append(f"{better} is {than} {worse} {by}, {self._adjusted(pair)}.")
         if len(pairs) > MAX_PAIRS_NAMED:
-            said.append(pluralize(len(pairs) - MAX_PAIRS_NAMED, "more pair differs.", "more pairs differ."))
-        return said
+            parts.append(pluralize(len(pairs) - MAX_PAIRS_NAMED, "more pair differs.", "more pairs differ."))
+        return parts
 
     def advice(self) -> list[str]:
         """Say what the measure leaves out, and what to choose a model by."""
-        unfair = [] if self.fair else [DISCRIMINATION if self.measure == "c-statistic" else UNFAIR]
+        unfair = [] if self.fair else [NO_CALIBRATION if self.measure == "c-statistic" else NOT_TRUTHFUL]
         if not find_measure(self.measure).complete or not self.scores:  # a score counts everything
             return [*unfair, *self._flat()]
-        return [*unfair, self._by_score(), *self._flat(), CHOOSE]
+        return [*unfair, self._by_score(), *self._flat(), CHOICE_ADVICE]
 
     def _best_scores(self) -> tuple[float, list[str]]:
         """Return the best Brier score and the models that have it."""
         least = min(parts.score for parts in self.scores.values())
-        return least, [name for name, parts in self.scores.items() if parts.score - least <= EQUAL * least]
+        return least, [name for name, parts in self.scores.items() if parts.score - least <= ROUNDING * least]
 
     def _flat(self) -> list[str]:
         """Name the best models that predict one value: a base rate is as good."""
         leading = dict.fromkeys([self.best, *self._best_scores()[1]]) if self.scores else {}
-        flat = [name for name in leading if self.scores[name].discrimination <= EQUAL]
+        flat = [name for name in leading if self.scores[name].discrimination <= ROUNDING]
         if not flat:
             return []
         tell = "tells" if len(flat) == 1 else "tell"

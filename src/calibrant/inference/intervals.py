@@ -109,14 +109,14 @@ class ConfidenceInterval(Result):
         return self.lower <= value <= self.upper
 
     def __str__(self) -> str:
-        name, how = measure_in_words(self.measure), f"{self.method}, seed {self.seed}"
+        name, method = measure_in_words(self.measure), f"{self.method}, seed {self.seed}"
         head, records = f"{name[0].upper()}{name[1:]} {format_value(self.value)}", pluralize(self.n, "record")
         if is_unbounded(self.lower, self.upper):
-            return f"{head}, {self.note} ({records}, {how})."
+            return f"{head}, {self.note} ({records}, {method})."
         limits = f"{100 * self.confidence:g}% interval {limits_text(self.lower, self.upper)}"
         note = f" Note: {self.note}." if self.note else ""
         related = "" if self.clusters is None else f" {self.clusters}"
-        return f"{head}, {limits} ({records}, {how}).{note}{related}"
+        return f"{head}, {limits} ({records}, {method}).{note}{related}"
 
 
 class Bounds(NamedTuple):
@@ -196,8 +196,8 @@ def confidence_interval(
         if grid.starts is not None:
             resampler = Resampler(grid.forecasts)
             centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), row)
-        how: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
-        found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **how)
+        known: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
+        found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **known)
         found = found._replace(method=f"{found.method} (approximate)")
     else:
         raise reject_name("method", method, ["auto", "guaranteed"])
@@ -297,10 +297,11 @@ def bounds(
     untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, entry))
     if not (untested or lower <= entry.ideal <= upper):
         if pvalue is None:
-            how = replace(drawing, progress=None)
-            tested = run_test(forecasts, entry, replace(how, draws=min(how.draws, FEW_DRAWS)), level=None)
+            silent = replace(drawing, progress=None)
+            few = replace(silent, draws=min(drawing.draws, FEW_DRAWS))
+            tested = run_test(forecasts, entry, few, level=None)
             if tested.could_flip(1 - confidence):
-                tested = run_test(forecasts, entry, how, level=1 - confidence)
+                tested = run_test(forecasts, entry, silent, level=1 - confidence)
             pvalue = tested.pvalue
         if not is_rejected(pvalue, confidence):
             lower, upper = min(lower, entry.ideal), max(upper, entry.ideal)

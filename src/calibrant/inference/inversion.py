@@ -151,9 +151,9 @@ def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
 
 LOGISTIC = ("slope", "intercept")
 BY_SCORE = (*LOGISTIC, "o/e", "c-statistic")
-DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
+MAX_DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
 ROUNDING = 1e-13  # of a sum, relative to its terms
-TINY = 1e-290  # squares of weights below this may underflow
+MIN_SQUARED_WEIGHT = 1e-290  # squares of weights below this may underflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +201,7 @@ def score_interval(
         score, unit = _slope_score(forecasts, value, reach, records / free)
     else:
         score, unit = _sum_score(forecasts, name, value)
-    if name == "o/e" and score(0.0) < reach:  # no ratio is negative; all of them is no interval
+    if name == "o/e" and score(0.0) < reach:  # no ratio is negative; an interval of all of them says nothing
         upper = _end(score, value, unit * reach, -reach)
         return (0.0 if math.isfinite(upper) else -math.inf), upper
     return _end(score, value, -unit * reach, reach), _end(score, value, unit * reach, -reach)
@@ -225,7 +225,7 @@ def _concordance_interval(
     mixed = powers.outcome - powers.outcome_squared
     squares = powers.outcome_squared, powers.other_squared
     totals = [float(part.sum()) for part in squares]
-    if min(totals) < TINY:
+    if min(totals) < MIN_SQUARED_WEIGHT:
         return 0.0, 1.0  # one kind has next to no weight
     sizes = [share**2 / total for share, total in zip((rate, rest), totals, strict=True)]
     sizes = [max(1.0, size * min(1.0, records * float(forecasts.squared_weights.sum()))) for size in sizes]
@@ -242,7 +242,7 @@ def _concordance_interval(
         return (value - c) ** 2 - reach**2 * more * hanley_mcneil(c, *sizes)
 
     inside = min(max(value, 1e-9), 1 - 1e-9)
-    if beyond(inside) >= 0:  # so many pairs that the interval is a point
+    if beyond(inside) >= 0:  # the interval is a point: there are too many pairs for another value
         return value, value
     lower, upper = (value if value == end else root(beyond, inside, end, 1e-9) for end in (0.0, 1.0))
     return lower, upper
@@ -267,7 +267,7 @@ def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the prediction
 def _end(score: Callable[[float], float], value: float, step: float, level: float) -> float:
     """Walk from the value until the score, which falls, reaches this level; infinite if it never does."""
     inner, outer = value, value + step
-    for _ in range(DOUBLINGS + 1):
+    for _ in range(MAX_DOUBLINGS + 1):
         reached = score(outer)
         if (reached >= level) if level > 0 else (reached <= level):
             return root(lambda at: score(at) - level, inner, outer, 1e-6 * abs(step) + 1e-12)

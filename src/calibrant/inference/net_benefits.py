@@ -279,7 +279,7 @@ def _drawn_curves(
     return drawn[:, 1:], drawn[:, :1]
 
 
-EVERYBODY, NOBODY = "treat all", "treat none"
+TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 MAX_THRESHOLDS_NAMED = 6  # thresholds that a sentence names one by one
 
 
@@ -337,13 +337,13 @@ class NetBenefits(Result):
 
     def best(self) -> list[str]:
         """Return who has the largest net benefit at each threshold; treating all or none may be."""
-        names = [*self.models, EVERYBODY, NOBODY]
+        names = [*self.models, TREAT_ALL, TREAT_NONE]
         curves = [benefit.value for benefit in self.models.values()]
         table = np.stack([*curves, self.treat_all.value, np.zeros(len(self.thresholds))])
         return [names[k] for k in np.argmax(table, axis=0)]
 
     def __str__(self) -> str:
-        return " ".join([*map(self._sure, self.differences), *self._largest(), self._how()])
+        return " ".join([*map(self._verdict, self.differences), *self._largest(), self._data_note()])
 
     def _largest(self) -> list[str]:
         """Say where each model has the largest net benefit; no winner where chance explains who leads."""
@@ -352,7 +352,7 @@ class NetBenefits(Result):
         best = np.array(self.best())
         return [f"{m} has the largest net benefit at {self._thresholds(best == m)}." for m in self.models]
 
-    def _sure(self, pair: BenefitDifference) -> str:
+    def _verdict(self, pair: BenefitDifference) -> str:
         if not pair.better.any():
             count = pluralize(len(self.thresholds), "threshold")
             return f"{pair.first} and {pair.second} differ at none of {count} by more than chance."
@@ -370,7 +370,7 @@ class NetBenefits(Result):
             which = f" ({at[0]:g} to {at[-1]:g})"
         return f"{len(at) or 'none'} of {pluralize(len(self.thresholds), 'threshold')}{which}"
 
-    def _how(self) -> str:
+    def _data_note(self) -> str:
         rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
         joint = "; claims hold over all thresholds at once" if self.differences else ""
         related = "" if self.clusters is None else f" {self.clusters}"
@@ -398,7 +398,7 @@ class NetBenefits(Result):
         return frame_of(columns, backend)
 
     def _curves(self) -> dict[str, Benefit]:
-        return {**self.models, EVERYBODY: self.treat_all}
+        return {**self.models, TREAT_ALL: self.treat_all}
 
     def sheet(self) -> Table:
         """Return the table: net true positives per 1,000 records, one line per threshold."""
@@ -417,7 +417,7 @@ class NetBenefits(Result):
         """Return the table of what each model gains over another, one line per pair and threshold."""
         at = [number_cell(t, f"{t:g}") for t in self.thresholds.tolist()]
         lines = tuple(
-            (text_cell(f"{pair.first} - {pair.second}"), at[k], _per_thousand(pair, k), _better(pair, k))
+            (text_cell(f"{pair.first} - {pair.second}"), at[k], _per_thousand(pair, k), _winner(pair, k))
             for pair in self.differences
             for k in range(len(at))
         )
@@ -428,7 +428,7 @@ class NetBenefits(Result):
         return (self.sheet(), *((self.difference_sheet(),) if self.differences else ()))
 
 
-def _better(pair: BenefitDifference, k: int) -> TableCell:
+def _winner(pair: BenefitDifference, k: int) -> TableCell:
     """Name the better model where the joint band leaves out 0."""
     better = pair.better[k]
     return text_cell("within chance" if better == 0 else pair.first if better > 0 else pair.second)
@@ -507,8 +507,8 @@ def net_benefits(
         return Benefit(as_asked(ends.value), as_asked(ends.lower), as_asked(ends.upper))
 
     def gained(first: str, second: str) -> BenefitDifference:
-        how: dict[str, Any] = {"share": bonferroni(confidence, len(pairs)), "draws": count, "seed": used}
-        ends, band = difference(rows, acts[first], acts[second], *payoffs, z, **how)
+        settings: dict[str, Any] = {"share": bonferroni(confidence, len(pairs)), "draws": count, "seed": used}
+        ends, band = difference(rows, acts[first], acts[second], *payoffs, z, **settings)
         parts = (ends.value, ends.lower, ends.upper, band.lower, band.upper)
         return BenefitDifference(first, second, *map(as_asked, parts))
 

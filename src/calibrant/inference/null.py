@@ -266,7 +266,7 @@ def measured(forecasts: Forecasts, entry: Measure) -> float:
 MIN_CLUSTERS = 10.0  # effective number below which neither tests nor intervals keep their promise
 MIN_EITHER_SIDE = 5  # clusters with a record above its prediction, and with one below it
 MIN_SINGLE_SIDE = 20  # the same where every record is a cluster: signs ignore the skewness of rare events
-NOTICEABLE = 1.1  # design effect from which rows are called correlated
+MIN_NOTICEABLE_EFFECT = 1.1  # design effect from which rows are called correlated
 MAMMEN = (-(math.sqrt(5) - 1) / 2, (math.sqrt(5) + 1) / 2)  # mean 0, variance 1, third moment 1
 MAMMEN_LOW = (math.sqrt(5) + 1) / (2 * math.sqrt(5))  # probability of the first of the two points
 
@@ -416,7 +416,7 @@ class ClusterSummary:
         if self.number == self.rows:
             return ""
         many = f"{pluralize(self.rows, 'row')} in {self.number:,} clusters ({self.name})"
-        if self.design_effect < NOTICEABLE:
+        if self.design_effect < MIN_NOTICEABLE_EFFECT:
             return f"{many}: rows are not noticeably correlated within {self.name}."
         worth = _rounded(self.rows / self.design_effect)
         return (

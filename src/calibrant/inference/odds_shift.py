@@ -53,7 +53,7 @@ def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
     return min(1.0, float(beyond.sum() / masses.sum()))
 
 
-OUTSIDE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
+MIN_SHARE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
 MAX_CONVOLVED_RECORDS = 64  # records that are convolved one by one, for all blocks at once
 
 
@@ -116,7 +116,7 @@ def law_of_sum(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, A
 
 
 def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
-    kept = np.flatnonzero(masses > OUTSIDE * masses.max())
+    kept = np.flatnonzero(masses > MIN_SHARE * masses.max())
     return first + int(kept[0]), masses[kept[0] : kept[-1] + 1]
 
 

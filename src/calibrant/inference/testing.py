@@ -52,9 +52,9 @@ from calibrant.results import NOTHING, Array, Result
 Method = Literal["auto", "exact", "asymptotic"]
 NullKind = Literal["auto", "exact", "signs"]
 
-SPREAD = 1 / 4000  # largest share of the null variance in one level, or one outcome, for a limit law to hold
-UNEVEN = 10  # times as much is allowed of a sum in which residuals count unevenly, one of two statistics
-GUARDED = 0.25  # p-values by signs up to this are compared with those for independent rows
+MAX_VARIANCE_SHARE = 1 / 4000  # of the null variance in one level, or one outcome, for a limit law to hold
+UNEVEN_FACTOR = 10  # more is allowed of a sum in which residuals count unevenly, one of two statistics
+MAX_GUARDED_PVALUE = 0.25  # p-values by signs up to this are compared with those for independent rows
 SLOPES = ("slope", "intercept")  # fits, which random signs test by their scores
 
 
@@ -158,10 +158,10 @@ def run_test(
     guarded = kind == "auto" and forecasts.binary and not forecasts.outcome_weighted
 
     def test(draws: int) -> TestResult:
-        how = replace(drawing, draws=draws)
+        counted = replace(drawing, draws=draws)
         if signs is not None:
-            return _sign_test(signs, entry, method, guarded, how)
-        return _exact_test(forecasts, entry, method, null, how)
+            return _sign_test(signs, entry, method, guarded, counted)
+        return _exact_test(forecasts, entry, method, null, counted)
 
     if level is None:
         return test(drawing.draws)
@@ -243,7 +243,7 @@ def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, dr
         details, mean = {**details, **own, "visible_bias": min(1.0, unseen)}, 1.5
     else:
         pvalue, mean = _signed_pvalue(null, entry, drawing)
-    if guarded and law is None and pvalue <= GUARDED:
+    if guarded and law is None and pvalue <= MAX_GUARDED_PVALUE:
         pvalue = max(pvalue, _exact_test(forecasts, entry, "auto", None, drawing).pvalue)
     log_pvalue = math.log(pvalue) if pvalue > 0 else -math.inf
     kind, draws, seed = ("signs", drawing.draws, drawing.seed) if law is None else ("asymptotic", 0, None)
@@ -299,7 +299,7 @@ def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law |
         rule = "has no limit law for random signs"
         raise CalibrantError(f"measure {entry.name!r}", rule, hint=Hint("leave out {}", method="asymptotic"))
     squares = null.record_residuals**2
-    wide = known and float(squares.max()) <= SPREAD * float(squares.sum())
+    wide = known and float(squares.max()) <= MAX_VARIANCE_SHARE * float(squares.sum())
     if method == "asymptotic" or (wide and not null.forecasts.binary):
         return law, "no record carries much of the variance, which is estimated from the data"
     return None, "the sign of each record is drawn" if single else "one sign is drawn for each cluster"
@@ -338,7 +338,7 @@ def _law_to_use(forecasts: Forecasts, entry: Measure, method: Method) -> tuple[L
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
     """Return whether a limit law serves: no level and no single outcome carries much of the null variance."""
     jump = max_record_weight(forecasts)
-    spread = max(jump**2, forecasts.largest_variance) <= SPREAD * forecasts.null_variance
+    spread = max(jump**2, forecasts.largest_variance) <= MAX_VARIANCE_SHARE * forecasts.null_variance
     if not spread or law.leverage is None:
         return spread
     squares = law.leverage(forecasts) ** 2
@@ -346,7 +346,7 @@ def law_serves(forecasts: Forecasts, law: Law) -> bool:
     part *= 1 - forecasts.values
     part *= squares  # with all leverages 1 what follows is the same rule once more
     fourth, total = jump**2 * dot(part, squares), float(part.sum())
-    return max(fourth, float(part.max()) * total) <= UNEVEN * SPREAD * total**2
+    return max(fourth, float(part.max()) * total) <= UNEVEN_FACTOR * MAX_VARIANCE_SHARE * total**2
 
 
 CLASSIC: Mapping[str, Callable[[Forecasts, Mapping[str, Any]], Measure]] = {

@@ -32,7 +32,7 @@ from calibrant.metrics.lookup import measure as take
 from calibrant.parallel import Progress
 from calibrant.results import Result
 
-SOLVED = 1e-6  # to which the lower distance itself is computed
+DISTANCE_PRECISION = 1e-6  # to which the lower distance itself is computed
 # These decide about the lower distance, the others about themselves (Definition 5 of the testing paper):
 # distance <= factor * measure, and distance >= measure / factor (Lemma 12)
 FACTOR = {"smooth": 2.0, "lower-distance": 1.0}
@@ -173,7 +173,7 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
     _check(accept, reject, confidence, measure, "guaranteed")
     factor = FACTOR.get(measure, 1.0)
     power = power_of(measure)
-    gap = math.pow(reject / factor, 1 / power) - math.pow(accept * factor, 1 / power) - SOLVED
+    gap = math.pow(reject / factor, 1 / power) - math.pow(accept * factor, 1 / power) - DISTANCE_PRECISION
     if gap <= 0:
         got = f"got {accept} and {reject}"
         raise InvalidInputError("accept and reject", "must be further apart", got)

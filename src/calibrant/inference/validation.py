@@ -22,7 +22,7 @@ from calibrant.metrics.cox import MAX_LOGIT
 from calibrant.metrics.lookup import find_measure
 from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
 
-REPORTED = ("c-statistic", "o/e", "slope", "intercept")
+MEASURES_REPORTED = ("c-statistic", "o/e", "slope", "intercept")
 QUANTILES = 20_000  # of the normal distribution that replaces unknown predictions
 MIN_WIDTH = 1e-9  # of an interval
 MAX_SPREAD = 20.0  # standard deviation of the logits that is looked for
@@ -121,7 +121,7 @@ def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> Va
         if not at_ends.all():
             inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
     rows = []
-    for name in REPORTED:
+    for name in MEASURES_REPORTED:
         about, among = find_measure(name), inner if name in LOGISTIC else forecasts
         shown = None if name == "c-statistic" else about.ideal
         note = ""

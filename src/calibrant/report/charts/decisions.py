@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError
 from calibrant.inference.dominance import Dominance
-from calibrant.inference.net_benefits import EVERYBODY, NOBODY, Benefit, NetBenefits
+from calibrant.inference.net_benefits import TREAT_ALL, TREAT_NONE, Benefit, NetBenefits
 from calibrant.metrics.decisions.worst_case import ThresholdLossCurve
 from calibrant.report.charts.canvas import (
     CURVES,
@@ -76,7 +76,7 @@ def decision_curves(given: NetBenefits) -> Spec:
         raise InvalidInputError("models", f"must be {len(CURVES)} at most to be drawn", f"got {count}")
     canvas = Canvas()
     nothing = np.zeros(len(given.thresholds))
-    curves = {**given.models, EVERYBODY: given.treat_all, NOBODY: Benefit(nothing, nothing, nothing)}
+    curves = {**given.models, TREAT_ALL: given.treat_all, TREAT_NONE: Benefit(nothing, nothing, nothing)}
     names, shades = list(curves), [*CURVES[:count], LIGHT["quiet"], LIGHT["quiet"]]
     dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4], [1, 0]]
     # treating all falls without end, and harmful policies are not shown
