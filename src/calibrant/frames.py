@@ -93,7 +93,7 @@ def from_xarray(frame: Any, wanted: Sequence[str]) -> Any:
     if not (hasattr(frame, "data_vars") and hasattr(frame, "to_dataframe")):
         return frame
     names = [str(name) for name in (*frame.data_vars, *frame.coords)]
-    _check_columns(wanted, names)
+    check_columns(wanted, names)
     variables = [name for name in wanted if name in frame.data_vars]
     return frame[list(dict.fromkeys(variables))].to_dataframe().reset_index()
 
@@ -102,11 +102,11 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
     """Return a mapping as it is, or the wanted columns of a frame in memory, all read at once."""
     frame = from_xarray(frame, wanted)
     if isinstance(frame, Mapping):
-        _check_columns(wanted, list(frame))
+        check_columns(wanted, list(frame))
         return frame
     hint = "pass any data frame, a mapping of names to columns, or arrays without names"
     table = open_frame(frame, "frame", "must be a data frame", hint)
-    _check_columns(wanted, table.collect_schema().names())
+    check_columns(wanted, table.collect_schema().names())
     return collect(table.select(*dict.fromkeys(wanted)))
 
 
@@ -168,7 +168,7 @@ def _values(table: Any, name: str) -> Any:
     return table[name] if isinstance(table, Mapping) else table[name].to_numpy()
 
 
-def _check_columns(wanted: Sequence[str], known: list[str]) -> None:
+def check_columns(wanted: Sequence[str], known: list[str]) -> None:
     for name in wanted:
         if name not in known:
             raise reject_name("column", name, known)

@@ -49,7 +49,7 @@ def test_a_glob_gives_the_sketch_of_all_files(tmp_path):
 def test_little_memory_gives_the_same_sketch(tmp_path, monkeypatch):
     rows = frame(200_000)
     rows.write_parquet(tmp_path / "rows.parquet")
-    monkeypatch.setattr(stream, "MEMORY", "64MB")
+    monkeypatch.setattr(stream, "MAX_MEMORY", "64MB")
     found = Sketch.from_file(tmp_path / "rows.parquet", outcome="y", prediction="p", by="g")
     same(found, Sketch.from_frame(rows, outcome="y", prediction="p", by="g"))
 
@@ -105,5 +105,5 @@ def test_a_report_of_a_sketch_is_complete(tmp_path):
     found = evaluate(sketch.forecasts(), draws=19, seed=1)
     assert "256 cells of a sketch" in repr(found)
     assert found["smooth"].measurement.upper > found["smooth"].value
-    assert "no certificate" in found["brier-mcb"].note
+    assert "cannot be computed from a sketch" in found["brier-mcb"].note
     assert found.to_html(tmp_path / "report.html").stat().st_size > 10_000

@@ -67,7 +67,7 @@ def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: floa
     one is searched for. `planned` is how many rounds all groups together may have, where `rounds` counts
     those of one group.
     """
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import fminbound
 
     if rounds <= 0:
         return 0.0
@@ -79,9 +79,8 @@ def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: floa
         return multiplier * rounds + float((height / (4 * (gaps + multiplier))).sum())
 
     low, high = 0.5 / bins * (1 + 1e-12), 0.5 / bins + math.sqrt(height * bins / rounds) + 1.0
-    ends = (math.log(low), math.log(high))
-    best = minimize_scalar(lambda x: dual(math.exp(x)), bounds=ends, method="bounded", tol=1e-9)
-    return 2 * float(best.fun)
+    best = fminbound(lambda x: dual(math.exp(x)), math.log(low), math.log(high), xtol=1e-9)
+    return 2 * dual(math.exp(float(best)))
 
 
 @functools.cache

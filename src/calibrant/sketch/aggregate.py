@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, MissingDependencyError, Place, reject_name
+from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, MissingDependencyError, Place
 from calibrant.formatting import pluralize
-from calibrant.frames import collect, from_xarray, open_frame
+from calibrant.frames import check_columns, collect, from_xarray, open_frame
 from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array
 from calibrant.io.session import identifier
 from calibrant.io.sources import SourceColumn
@@ -68,8 +68,12 @@ class Columns:
     by: tuple[str, ...] = ()
 
     @property
+    def numbers(self) -> list[str]:
+        return [self.outcome, self.prediction, *([self.weight] if self.weight else [])]
+
+    @property
     def wanted(self) -> list[str]:
-        return [self.outcome, self.prediction, *([self.weight] if self.weight else []), *self.by]
+        return [*self.numbers, *self.by]
 
 
 def aggregate(frame: Any, columns: Columns, cells: int) -> Contents:
@@ -87,9 +91,7 @@ def as_frame(data: Any, columns: Columns) -> Any:
     if not isinstance(arrays, Mapping):
         return arrays
     outcome, prediction, *others = columns.wanted
-    for name in columns.wanted:
-        if name not in arrays:
-            raise reject_name("column", name, list(arrays))
+    check_columns(columns.wanted, list(arrays))
     converted: dict[str, Any] = {
         name: _values(to_array(arrays[name], f"column {name!r}"))
         if name in columns.by
@@ -209,16 +211,14 @@ def _opened(frame: Any, columns: Columns) -> Any:
 
     table = open_frame(frame, "frame", "must be a data frame", "pass arrays to Sketch.from_arrays")
     schema = table.collect_schema()
-    for name in columns.wanted:
-        if name not in schema:
-            raise reject_name("column", name, schema.names())
+    check_columns(columns.wanted, schema.names())
     for name in columns.by:
         objects = schema[name] == nw.Object and isinstance(table, nw.DataFrame)
         lists = objects and any(isinstance(item, LISTS) for item in table[name].to_list())
         if schema[name].is_nested() or schema[name] == nw.Binary or lists:
             rule, got = "must hold one value per row", f"got dtype {schema[name]}"
             raise InvalidInputError(f"column {name!r}", rule, got, NO_LISTS)
-    for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
+    for name in columns.numbers:
         if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
             # Python objects: truth values with None, decimals; text among them is refused
             values = numeric_vector(table[name].to_numpy(), f"column {name!r}")

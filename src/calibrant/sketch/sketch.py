@@ -75,6 +75,16 @@ class Sketch:
         return self
 
     @classmethod
+    def from_table(cls, cells: int, by: tuple[str, ...], aggregated: Any) -> Sketch:
+        """Build from cells that are already summed: `aggregated` has the labels of groups and the table."""
+        return cls._of(Contents(check_cells(cells), as_names(list(by)), aggregated.labels, aggregated.table))
+
+    @property
+    def found(self) -> Contents:
+        """The labels of the groups and the table of cells, as stored."""
+        return self.contents
+
+    @classmethod
     def from_arrays(
         cls,
         y_true: Any,

@@ -168,7 +168,7 @@ def aggregate_file(
     progress: Callable[[float], object] | None = None,
     max_groups: int = MAX_GROUPS,
 ) -> Contents:
-    refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
+    refuse_repeats(columns.numbers)
     used, inside = default_notation.get(), _inside(columns)
 
     def attempt(parallel: bool) -> Contents:
@@ -219,8 +219,7 @@ def _inside(columns: Columns) -> Columns:
 
 def _rows(part: Source, columns: Columns, notation: Notation) -> str:
     """Return the SQL of the wanted columns: numbers as numbers, labels in the one grammar of labels."""
-    count = len(columns.wanted) - len(columns.by)
-    cells = [part.columns[name].number(notation) for name in columns.wanted[:count]]
+    cells = [part.columns[name].number(notation) for name in columns.numbers]
     cells += [label_sql(part.columns[name]) for name in columns.by]
     pairs = zip(cells, _inside(columns).wanted, strict=True)
     return f"SELECT {', '.join(f'{cell} AS {name}' for cell, name in pairs)} FROM {part.scan}"
@@ -237,7 +236,7 @@ def _reader(parts: Sequence[Source], name: str) -> Reader:
 
 def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, notation: Notation) -> None:
     """Name a cell that is not a number, after rows without a value were found."""
-    for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
+    for name in columns.numbers:
         if any(part.columns[name].text is not None for part in parts):
             bad = list(bad_rows(path, name, UNREAD, notation))
             if bad:
