@@ -199,7 +199,7 @@ def test_long_tails_keep_their_level_or_are_too_little_data(kind, n):
         alarms += found.pvalue is not None and found.pvalue <= 0.05
         refused += found.pvalue is None
     assert alarms <= 34  # 1 in 1,000 where the level is 5%
-    assert refused <= (320 if n == 200 else 100)
+    assert refused <= (220 if n == 200 else 60)
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_a_group_that_is_wrong_is_found_despite_long_tails():
         y = np.where(groups["g"] == 1, 1.5 * y, y)
         pvalue = cb.audit(y, p, groups=groups, variant="real", draws=99, seed=seed).pvalue
         found += pvalue is not None and pvalue <= 0.05
-    assert found >= 30
+    assert found >= 42  # 51 without the limit
 
 
 def test_too_skewed_errors_are_too_little_data():
@@ -220,7 +220,7 @@ def test_too_skewed_errors_are_too_little_data():
     assert found.draws == 0
     assert found.not_tested.too_small == 4
     error = y - p - np.mean(y - p)
-    needed = int(np.ceil((np.mean(error**3) / np.mean(error**2) ** 1.5 / 0.2) ** 2))
+    needed = int(np.ceil((np.mean(error**3) / np.mean(error**2) ** 1.5 / 0.25) ** 2))
     assert found.verdict == (
         f"Too little data to say: errors are so skewed that random signs need about {needed:,} records."
     )

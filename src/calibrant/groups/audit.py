@@ -40,7 +40,7 @@ from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
 MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
-MAX_SKEWNESS_OF_ALL = 0.2  # the same for everyone: the records in hand show less skewness than there is
+MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
 MIN_COMPILED_WORK = 500_000  # records times subpopulations wanted, from which compiling repays
 MAX_FRUITLESS_PATHS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
@@ -109,7 +109,7 @@ def audit(
         Labels of rows that belong together, or the name of their column. The null is "exact" (outcomes
         drawn from the predictions) or "signs" (a random sign for the residuals of each cluster, or row);
         "auto" uses signs for clusters, censored times and real responses. Signs need enough records:
-        groups whose sums would be too skewed count as too small.
+        groups whose sums would be too skewed count as too small; if everyone's is, there are no p-values.
     progress
         Called with the share that is done, from 0 to 1, as the work goes on.
 
