@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import warnings
 import zipfile
 from itertools import product
@@ -117,3 +118,23 @@ def test_overlapping_members_are_refused(tmp_path):
     archive = Archive(path)
     with pytest.raises(UnreadableFileError, match="overlap"):
         archive.load(next(archive.members()))
+
+
+def test_a_long_directory_is_not_held_in_memory(tmp_path):
+    path = tmp_path / "x.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        for k in range(3_000):
+            archive.writestr(f"samples/{k}_epoch_1.json", "1")
+
+    def peak(work):
+        tracemalloc.start()
+        work()
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert (
+        peak(lambda: sum(1 for _ in Archive(path).members()))
+        < 2_000_000
+        < peak(lambda: zipfile.ZipFile(path))
+    )
