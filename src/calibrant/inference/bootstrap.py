@@ -445,7 +445,11 @@ def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float
     """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
 
     A deviation is at least MIN_BIAS_SHARE times that of the mean residual, whose quantile is known, so an
-    interval's half-width is known from below before anything is drawn.
+    interval's half-width is known from below before anything is drawn. How far merging moves the cumulative
+    curve of a noise is bounded by the integral of the move, the root of the integral of its square, and what
+    changes because all records of a cell count with its mean prediction. Moves in different cells are
+    independent, so sums over cells are close to their means: SIGMAS standard deviations are added. Clusters
+    that meet `spanned` cells make the variance of such sums up to that much larger (Efron, Stein).
     """
     clusters = forecasts.clusters if is_clustered(forecasts) else None
     counted = clusters is not None or forecasts.record_outcomes is None
@@ -463,7 +467,7 @@ def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float
         spanned = float(np.square(np.bincount(clusters.codes)).sum()) / forecasts.n
         whole = max(whole, float(np.square(clusters.total(residuals - residuals.mean())).sum()))
     reach = MIN_BIAS_SHARE * NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(whole)
-    cells = MIN_CELLS
+    cells, sigmas = MIN_CELLS, SIGMAS * math.sqrt(spanned)
     while 4 * cells <= forecasts.levels:
         starts = cell_starts(forecasts, cells)
         taken = merged_levels(forecasts, starts)
@@ -474,32 +478,13 @@ def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float
             most = np.square(np.bincount(place.reshape(-1), np.abs(residuals)))
             ratio = np.bincount(pairs // clusters.number, most) / np.bincount(cell_of, residuals**2)
             together = np.repeat(ratio, np.diff(starts, append=forecasts.levels))
-        area, length, shift = coarsening_error(forecasts, taken, starts, variance * together, spanned)
-        added = entry.null.merging(area, length, entry.options) + shift
+        areas, squares, apart = curve_moves(
+            v, variance * together, spanned * forecasts.squared_weights, taken.values, starts
+        )
+        area = float(areas.sum()) + sigmas * math.sqrt(dot(areas, areas))
+        length = math.sqrt(float(squares.sum()) + sigmas * math.sqrt(3 * dot(squares, squares)))
+        added = entry.null.merging(area, length, entry.options) + SIGMAS * math.sqrt(apart)
         if added <= MAX_ADDED_SHARE * reach:
             return Coarsened(taken, starts, added)
         cells *= 2
     return Coarsened(forecasts)
-
-
-def coarsening_error(
-    forecasts: Forecasts,
-    cells: Forecasts,
-    starts: npt.NDArray[np.intp],
-    variance: Array,
-    spanned: float,
-) -> tuple[float, float, float]:
-    """Bound how far merging moves the cumulative curve of a noise; the bounds are hardly ever exceeded.
-
-    They are the integral of the move, the root of the integral of its square, and what changes because all
-    records of a cell count with the mean prediction of the cell. Moves in different cells are independent,
-    so sums over cells are close to their means: SIGMAS standard deviations are added.
-    Clusters that meet `spanned` cells make the variance of such sums up to that much larger (Efron, Stein).
-    """
-    areas, squares, apart = curve_moves(
-        forecasts.values, variance, spanned * forecasts.squared_weights, cells.values, starts
-    )
-    sigmas = SIGMAS * math.sqrt(spanned)
-    area = float(areas.sum()) + sigmas * math.sqrt(dot(areas, areas))
-    length = math.sqrt(float(squares.sum()) + sigmas * math.sqrt(3 * dot(squares, squares)))
-    return area, length, SIGMAS * math.sqrt(apart)

@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.errors import InvalidInputError
+from calibrant.fits.levels import expit
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Resampler, lower_quantile, upper_quantile, values_of_resamples
@@ -283,8 +284,6 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
 
     `small` is the factor by which squared residuals of a fit to few records are too small.
     """
-    from scipy.special import expit
-
     weights, powers = forecasts.weights, _Powers.of(forecasts)
     logit = logits(forecasts) - dot(weights, logits(forecasts))
     others = float((weights - forecasts.outcomes).sum())
@@ -329,8 +328,6 @@ def _sum_score(forecasts: Forecasts, name: str, value: float) -> Score:
 
     The score is the sum of outcomes minus rates over its deviation: the larger of the shown and the implied.
     """
-    from scipy.special import expit
-
     weights, powers, logit = forecasts.weights, _Powers.of(forecasts), logits(forecasts)
 
     def rates_at(shift: float) -> Array:

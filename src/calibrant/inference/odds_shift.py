@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.levels import expit
 from calibrant.fits.roots import root
 from calibrant.results import Array
 
@@ -72,8 +73,6 @@ class EventCount:
     @classmethod
     def of(cls, logits: Array, tilt: float) -> EventCount:
         """Convolve the records of a group, each with the odds exp(logit + tilt)."""
-        from scipy.special import expit
-
         first, masses = _convolved(expit(logits + tilt))
         with np.errstate(divide="ignore"):
             return cls(first, np.log(masses), tilt, len(logits))
@@ -127,8 +126,6 @@ def common_shift(
 
     With weights `events` and `others` are the weights of the two outcomes, and the half is of their mean.
     """
-    from scipy.special import expit
-
     total = float(np.sum(np.broadcast_to(weights, logits.shape)))
     others = total - events if others is None else others
     if others < events:  # the rarer outcome is the one whose digits are all known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,22 +83,12 @@ def _named_already(models: Any) -> dict[str, Any] | None:
     return dict(zip(names, frame_columns(models, names), strict=True))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CensoredSample:
+class CensoredSample(NamedTuple):
     """The rows from which the censoring was estimated, those without weight included."""
 
     censoring: Censored
     places: npt.NDArray[np.intp]  # of the paired rows among them
     clusters: Clusters | None
-
-    def draw(self, generator: np.random.Generator, rows: int, weights: Array) -> tuple[Array, Array]:
-        """Resample all rows and estimate the censoring again; return how often rows occur, and weights."""
-        everyone = len(self.censoring)
-        number = everyone if self.clusters is None else self.clusters.number
-        drawn = tallied(generator.integers(0, number, size=(rows, number)), number)
-        if self.clusters is not None:
-            drawn = drawn[:, self.clusters.codes]
-        return reweighted_draws(self.censoring, self.places, weights, drawn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,20 +121,27 @@ class PairedRows:
         return found
 
     def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array | float]:
-        """Draw how often each row occurs in each of `rows` resamples, and the weight of one occurrence."""
-        if self.censored is not None:
-            assert self.weights is not None
-            return self.censored.draw(generator, rows, self.weights)
-        number = len(self.outcomes) if self.clusters is None else self.clusters.number
-        times = tallied(generator.integers(0, number, size=(rows, number)), number).astype(np.float64)
-        times = times if self.clusters is None else times[:, self.clusters.codes]
-        return times, 1.0 if self.weights is None else self.weights
+        """Draw how often each row occurs in each of `rows` resamples, and the weight of one occurrence.
+
+        Among censored times all rows are resampled, and the censoring is estimated again.
+        """
+        sample = self.censored
+        clusters, length = self.clusters, len(self.outcomes)
+        if sample is not None:
+            clusters, length = sample.clusters, len(sample.censoring)
+        number = length if clusters is None else clusters.number
+        drawn = tallied(generator.integers(0, number, size=(rows, number)), number)
+        drawn = drawn if clusters is None else drawn[:, clusters.codes]
+        if sample is None:
+            return drawn.astype(np.float64), 1.0 if self.weights is None else self.weights
+        assert self.weights is not None
+        return reweighted_draws(sample.censoring, sample.places, self.weights, drawn)
 
     def take(self, rows: npt.NDArray[Any]) -> PairedRows:
         weights = None if self.weights is None else self.weights[rows]
         models = {name: p[rows] for name, p in self.models.items()}
         clusters = None if self.clusters is None else self.clusters.take(rows)
-        censored = self.censored and replace(self.censored, places=self.censored.places[rows])
+        censored = self.censored and self.censored._replace(places=self.censored.places[rows])
         return PairedRows(self.outcomes[rows], models, weights, self.dropped, clusters, censored)
 
 

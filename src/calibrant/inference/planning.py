@@ -163,7 +163,10 @@ class PowerStudy:
         self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
         if alpha * (self.draws + 1) < 1:
             raise InvalidInputError("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
-        self.values = _quantiles(predictions)
+        self.values = (np.arange(LEVELS) + 0.5) / LEVELS  # uniform predictions
+        if predictions is not None:
+            given = checked_predictions(predictions)
+            self.values = np.quantile(given, self.values, method="inverted_cdf")
         if alternative == "alternating" and predictions is None:
             self.values = (1 + self.values) / 3  # D_theta of the testing paper: u_i = 1/3 + i / (3 t)
         if callable(alternative):
@@ -181,21 +184,16 @@ class PowerStudy:
 
     def at_distance(self, distance: float) -> Array:
         """Return the true probabilities that put the predictions at this lower distance."""
-        if self.name == "alternating":
-            self._widen(distance)
+        blocks = LEVELS if self.name == "alternating" else 1
+        while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
+            blocks //= 2  # signs alternate as often as the distance allows: the more often, the more cancels
+            self.direction = random_signs(self.values, blocks)
         largest = self.distance(self.truth(1.0))
         if not 0 < number("distance", distance) <= largest:
             got = f"got {distance}"
             raise InvalidInputError("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
         size = root(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, 1e-5)
         return self.truth(size)
-
-    def _widen(self, distance: float) -> None:
-        """Let signs alternate as often as the distance allows: the oftener, the more errors cancel."""
-        blocks = LEVELS
-        while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
-            blocks //= 2
-            self.direction = random_signs(self.values, blocks)
 
     def distance(self, truth: Array) -> float:
         """Return the lower distance of predictions whose outcome rates are `truth`."""
@@ -277,14 +275,6 @@ def checked_predictions(
     reject_rows(name, "must not be missing", given, np.isnan(given), hint)
     check_unit_interval(given, name)
     return given
-
-
-def _quantiles(predictions: Any) -> Array:
-    """Return quantiles of the predictions, each one that occurs, or of the uniform distribution."""
-    share = (np.arange(LEVELS) + 0.5) / LEVELS
-    if predictions is None:
-        return share
-    return np.quantile(checked_predictions(predictions), share, method="inverted_cdf")
 
 
 _TEST_AND_ERROR = """\

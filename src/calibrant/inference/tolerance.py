@@ -139,8 +139,11 @@ def tolerance_test(
     factor = FACTOR.get(measure, 1.0)
     lower = around(least, below, power_of(measure))[0] / factor
     upper = min(1.0, around(most, above, power_of(measure))[1] * factor)
+    below_reject, above_accept = upper < reject, lower > accept
+    if below_reject and above_accept:  # surely between the two: either is right, the nearer limit decides
+        below_reject = measured.value <= (accept + reject) / 2
     return ToleranceResult(
-        verdict=_verdict(lower, upper, measured.value, accept, reject),
+        verdict="accept" if below_reject else "reject" if above_accept else "undecided",
         measure=measure,
         value=measured.value,
         lower=lower,
@@ -153,15 +156,6 @@ def tolerance_test(
         draws=count,
         seed=used,
     )
-
-
-def _verdict(
-    lower: float, upper: float, value: float, accept: float, reject: float
-) -> Literal["accept", "reject", "undecided"]:
-    below, above = upper < reject, lower > accept
-    if below and above:  # surely between the two: either is right, the nearer limit decides
-        return "accept" if value <= (accept + reject) / 2 else "reject"
-    return "accept" if below else "reject" if above else "undecided"
 
 
 def records_for_verdict(accept: float, reject: float, confidence: float, measure: str) -> int:

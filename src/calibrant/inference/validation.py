@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError
+from calibrant.fits.levels import expit
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
 from calibrant.inference.intervals import check_confidence, confidence_interval, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, hanley_mcneil
+from calibrant.inference.net_benefits import critical_value
 from calibrant.inference.planning import checked_predictions, least_number
 from calibrant.inputs import number, open_share
 from calibrant.metrics.calling import accepts_clusters, shares_parameters
@@ -164,7 +166,7 @@ class ValidationPlan(Result):
 
     def widths_at(self, n: int) -> dict[str, float]:
         """Return the expected widths of the three intervals with `n` records."""
-        reach = _reach(self.confidence)
+        reach = critical_value(self.confidence)
         ratio = math.sqrt((1 - self.base_rate) / (self.base_rate * n))
         events = n * self.base_rate
         ratio_width = 2 * math.sinh(reach * ratio) if reach * ratio < 700 else math.inf
@@ -224,7 +226,7 @@ def validation_sample_size(
         if not MIN_WIDTH <= number(name, width) < math.inf:
             rule = f"must be a positive number of at least {MIN_WIDTH:g}"
             raise InvalidInputError(name, rule, f"got {width!r}")
-    reach = _reach(confidence)
+    reach = critical_value(confidence)
     if not 0 < reach < math.inf:
         raise InvalidInputError("confidence", "must not be so near 0 or 1", f"got {confidence!r}")
     if (predictions is None) != (base_rate is not None and c is not None) or (
@@ -237,7 +239,7 @@ def validation_sample_size(
             logit = np.clip(np.log(values) - np.log1p(-values), -MAX_LOGIT, MAX_LOGIT)
     else:
         logit = _normal_logits(open_share("base_rate", base_rate), c)
-    rates = _expit(logit)
+    rates = expit(logit)
     rate, concordance = float(rates.mean()), _model_concordance(rates)
     variance = _slope_variance(logit, rates)
     draft = ValidationPlan(0, 0, {}, widths, rate, concordance, confidence, variance)
@@ -248,18 +250,6 @@ def validation_sample_size(
     }
     n = max(records.values())
     return replace(draft, n=n, events=math.ceil(n * rate), records=records)
-
-
-def _reach(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + confidence) / 2))
-
-
-def _expit(logit: Array) -> Array:
-    from scipy.special import expit
-
-    return np.asarray(expit(logit))
 
 
 def _slope_variance(logit: Array, rates: Array) -> float:
@@ -291,11 +281,11 @@ def _normal_logits(base_rate: float, c: float | None) -> Array:
     standard = np.asarray(ndtri((np.arange(QUANTILES) + 0.5) / QUANTILES))
 
     def logits(spread: float) -> Array:
-        middle = root(lambda m: float(_expit(m + spread * standard).mean()) - base_rate, -500.0, 500.0, 1e-9)
+        middle = root(lambda m: float(expit(m + spread * standard).mean()) - base_rate, -500.0, 500.0, 1e-9)
         return np.asarray(middle + spread * standard)
 
     def surplus(spread: float) -> float:
-        return _model_concordance(_expit(logits(spread))) - wanted
+        return _model_concordance(expit(logits(spread))) - wanted
 
     if wanted <= 0.5 or surplus(MAX_SPREAD) < 0:
         most = wanted + surplus(MAX_SPREAD)
