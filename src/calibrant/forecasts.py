@@ -214,6 +214,7 @@ class Forecasts:
         other = Forecasts.of_records(records)
         name = next(iter(labels)) if isinstance(labels, Mapping) else getattr(labels, "name", None)
         clusters = Clusters.of(given[records.rows], str(name or "cluster"))
+        clusters = clusters.by_content(records.prediction, records.outcome, records.weight)
         other.__dict__.update(clusters=clusters, record_outcomes=records.outcome)
         return other
 

@@ -23,7 +23,7 @@ def test_repeated_rows_widen_intervals_only_with_clusters(measure):
     y = (rng.random(60) < p).astype(int)
     p += rng.uniform(-1e-3, 1e-3, 60)
     rows = np.repeat(np.arange(60), 6)
-    how = {"measure": measure, "draws": 99}
+    how = {"measure": measure, "draws": 199}
     once = cb.confidence_interval(y, p, **how)
     alone = cb.confidence_interval(y[rows], p[rows], **how)
     together = cb.confidence_interval(y[rows], p[rows], clusters=rows, **how)
@@ -85,3 +85,19 @@ def test_clusters_of_one_record_draw_the_signs_of_records(name, null):
     audited["variant"] = "real" if null == "auto" else "plain"
     audits = [cb.audit(y, p, clusters=who, **audited) for who in (None, labels)]
     assert audits[0].pvalue == audits[1].pvalue
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_neither_labels_of_clusters_nor_the_order_of_rows_matter(ties):
+    rng = np.random.default_rng(3)
+    y, p, label = clustered(rng)
+    p = np.round(p, 1) if ties else p
+    named = np.array([f"hospital {number}" for number in rng.permutation(label.max() + 1)])[label]
+    order = rng.permutation(len(y))
+    rows = [(y, p, label), (y, p, named), (y[order], p[order], named[order])]
+    tests = [cb.calibration_test(a, b, clusters=c, draws=99).pvalue for a, b, c in rows]
+    assert tests[0] == tests[1] == tests[2]
+    intervals = [cb.confidence_interval(a, b, measure="smooth", clusters=c, draws=99) for a, b, c in rows]
+    for one in intervals[1:]:
+        assert one.lower == pytest.approx(intervals[0].lower, rel=1e-9)
+        assert one.upper == pytest.approx(intervals[0].upper, rel=1e-9)
