@@ -30,7 +30,7 @@ TASKS = {  # page, and what must have come out of it: files, and words that were
     ),
     "howto/sites-and-seasons": (
         ["report.html", "calibrated.csv", "seasons.svg"],
-        ["The 4 groups of region", "trend along", "Within region, there is a trend along month"],
+        ["The 4 groups of region", "trend along", "Within region, the groups of month"],
     ),
     "howto/operations": (
         ["monitor.json", "both.html"],
