@@ -101,3 +101,13 @@ def test_neither_labels_of_clusters_nor_the_order_of_rows_matter(ties):
     for one in intervals[1:]:
         assert one.lower == pytest.approx(intervals[0].lower, rel=1e-9)
         assert one.upper == pytest.approx(intervals[0].upper, rel=1e-9)
+
+
+def test_an_interval_of_the_upper_distance_needs_independent_outcomes():
+    rng = np.random.default_rng(0)
+    p = rng.random(60)
+    y = (rng.random(60) < p).astype(float)
+    for given in ({"clusters": np.arange(60) // 2}, {}):
+        outcomes = y if given else np.clip(y, 0.1, 0.9)
+        with pytest.raises(cb.CalibrantError, match="needs independent outcomes of 0 and 1"):
+            cb.confidence_interval(outcomes, p, measure="upper-distance", draws=9, **given)

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError
+from calibrant.errors import Hint, InvalidInputError
 from calibrant.fits.levels import expit
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
@@ -71,6 +71,10 @@ def inverted(
     These are the direction of the recalibration that the data suggest, and a shift of all rates towards one
     half, which is open where the data suggest nothing (no events, say).
     """
+    if entry.name == "upper-distance" and by_signs(forecasts):  # signs draw outcomes that it cannot take
+        hint = Hint("take that of {}", measure="lower-distance")
+        rule = "of the upper distance needs independent outcomes of 0 and 1"
+        raise InvalidInputError("an interval", rule, hint=hint)
     draws = min(drawing.draws, max(MIN_DRAWS, drawing.draws // 4))
     drawing = Drawing(draws, drawing.seed, threads=1)
     share = (1 - confidence) / 2
