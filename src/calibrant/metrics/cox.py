@@ -14,13 +14,14 @@ from calibrant.forecasts import Forecasts
 from calibrant.kernels.fits import logistic_fit, logistic_fits
 from calibrant.metrics.bibliography import COX_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
-from calibrant.metrics.certificates import intercept_rounded, slope_rounded
+from calibrant.metrics.certificates import EPS, no_certificate, rounded, widened
 from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.parallel import dot
 from calibrant.results import Array, Certified, Result
 
 COARSE = 4096  # groups of neighboring levels on which the fit of many levels begins
 MIN_OUTCOME_SHARE = 1e-6  # of either outcome, from which on the base rate alone says how rare it is
+MAX_LOGIT_SHIFT = 0.5  # on the logit scale; within it, curvatures differ by less than a factor of 2
 MAX_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
@@ -51,21 +52,57 @@ def calibration_intercept(forecasts: Forecasts) -> Certified:
     return Certified.point(_offset(forecasts))
 
 
-@calibration_slope.rounding
-def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
-    from scipy.special import expit
-
-    logit = logits(forecasts)
-    return slope_rounded(
-        forecasts, measured, expit(measured.details["intercept"] + measured.value * logit), logit
-    )
-
-
 @calibration_intercept.rounding
 def _intercept_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
     from scipy.special import expit
 
-    return intercept_rounded(forecasts, measured, expit(measured.value + logits(forecasts)))
+    rates = expit(measured.value + logits(forecasts))
+    curvature = float((forecasts.weights * rates * (1 - rates)).sum())
+    moved = 2 * _ratio(_gradient_error(forecasts, rates, np.ones(forecasts.levels)), curvature)
+    return _moved("intercept", forecasts, measured, moved, moved)
+
+
+@calibration_slope.rounding
+def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    """Bound a slope, fitted with its intercept.
+
+    With H the curvature and g a bound of the errors of the gradient, the fit moves along a direction d by at
+    most 2 sqrt(d' H^-1 d) sqrt(g' H^-1 g): Cauchy's inequality, and 2 for the curvature's change on the way.
+    """
+    from scipy.special import expit
+
+    logit = logits(forecasts)
+    rates = expit(measured.details["intercept"] + measured.value * logit)
+    curvature = forecasts.weights * rates * (1 - rates)
+    total = float(curvature.sum())
+    centred = logit - _ratio(float(curvature @ logit), total, 0.0)
+    spread = float(curvature @ centred**2)
+    level, tilt = (_gradient_error(forecasts, rates, along) for along in (np.ones(len(logit)), centred))
+    pull = math.sqrt(_ratio(level**2, total) + _ratio(tilt**2, spread))
+    farthest = math.sqrt(_ratio(1.0, total) + _ratio(float(np.max(centred**2)), spread))
+    moved = 2 * pull * math.sqrt(_ratio(1.0, spread))
+    return _moved("slope", forecasts, measured, moved, 2 * pull * farthest)
+
+
+def _gradient_error(forecasts: Forecasts, rates: Array, along: Array) -> float:
+    """Bound the gradient along `along` of the exact sums: what the fit has left, and what rounding took.
+
+    Sums of n terms err by n / 2 units in the last place; twice that covers the arithmetic here.
+    """
+    rest = forecasts.outcomes - forecasts.weights * rates
+    terms = forecasts.counts + (forecasts.levels + 16)
+    taken = 2 * EPS * terms * (forecasts.outcomes + forecasts.weights * rates)
+    return abs(float(rest @ along)) + float(taken @ np.abs(along))
+
+
+def _moved(name: str, forecasts: Forecasts, measured: Certified, moved: float, farthest: float) -> Certified:
+    if not farthest <= MAX_LOGIT_SHIFT:
+        raise no_certificate(name, "the weights have too many orders of magnitude for what sums keep of them")
+    return widened(rounded(forecasts, measured), moved)
+
+
+def _ratio(above: float, below: float, otherwise: float = math.inf) -> float:
+    return above / below if below > 0 else otherwise
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,11 +134,12 @@ def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
     if forecasts.levels < 2:
         raise TooFewRecordsError("calibration slope", "needs two distinct predictions", "got 1")
     logit = logits(forecasts)
-    if _separated(forecasts, logit):
+    low_one, high_one = _ends(logit, forecasts.outcomes > 0)
+    low_zero, high_zero = _ends(logit, forecasts.outcomes < forecasts.weights)
+    if low_one >= high_zero or high_one <= low_zero:  # a threshold splits them: the likelihood has no maximum
         hint = "a perfect split has no finite slope; use another measure"
-        raise TooFewRecordsError(
-            "calibration slope", "needs overlapping outcomes", "the outcomes are split", hint
-        )
+        rule, got = "needs overlapping outcomes", "the outcomes are split"
+        raise TooFewRecordsError("calibration slope", rule, got, hint)
     return _fit(forecasts, logit)
 
 
@@ -134,13 +172,6 @@ def logits(forecasts: Forecasts) -> Array:
     with np.errstate(divide="ignore"):
         np.subtract(np.log(forecasts.values, out=logit), np.log1p(other, out=other), out=logit)
     return np.clip(logit, -MAX_LOGIT, MAX_LOGIT, out=logit)
-
-
-def _separated(forecasts: Forecasts, logit: Array) -> bool:
-    """Return whether a threshold splits the outcomes, so that the likelihood grows for ever."""
-    low_one, high_one = _ends(logit, forecasts.outcomes > 0)
-    low_zero, high_zero = _ends(logit, forecasts.outcomes < forecasts.weights)
-    return low_one >= high_zero or high_one <= low_zero
 
 
 def _ends(ascending: Array, known: npt.NDArray[np.bool_]) -> tuple[float, float]:

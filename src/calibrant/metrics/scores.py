@@ -148,21 +148,35 @@ def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) ->
     return -(hit + chunked_sum(lambda part: (weights[part] - ones[part]) * np.log1p(-safe(part)), count))
 
 
-def _brier(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Brier score, sum a (1 - v)^2 + (w - a) v^2 with a = b + w v."""
-    return dots(residuals, 1 - 2 * forecasts.values) + _brier_mean(forecasts, settings)
+def _costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
+    """Return what an outcome 0 costs at each level, and how much more an outcome 1 does."""
+    v, clip = forecasts.values, settings.get("clip")
+    if clip is None or settings.get("score") == "brier":
+        return v**2, 1 - 2 * v
+    safe = np.clip(v, clip, 1 - clip)
+    miss, hit = -np.log1p(-safe), -np.log(safe)
+    return miss, hit - miss
 
 
-def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
-    v = forecasts.values
-    return dots(outcomes, 1 - 2 * v) + dots(weights, v**2)
-
-
-def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+def _tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+    """Score many data sets; normalized scores are not linear in the outcomes."""
     if settings.get("normalised"):
         return None
-    miss, hit = _log_costs(forecasts, settings)
-    return dots(outcomes, hit - miss) + dots(weights, miss)
+    miss, more = _costs(forecasts, settings)
+    return dots(outcomes, more) + dots(weights, miss)
+
+
+def _mean(forecasts: Forecasts, settings: Settings) -> float | None:
+    """Mean score of calibrated forecasts."""
+    if settings.get("normalised"):
+        return None
+    miss, more = _costs(forecasts, settings)
+    return dot(forecasts.weights, miss + forecasts.values * more)
+
+
+def _batch(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    mean = _mean(forecasts, settings)
+    return None if mean is None else dots(residuals, _costs(forecasts, settings)[1]) + mean
 
 
 def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
@@ -171,16 +185,9 @@ def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: 
         return None
     if pooled_scores.worth_compiling(outcomes.size):
         pooled_scores.compile_now()
-    log = settings["score"] == "log"
-    raw = (_log_tables if log else _brier_tables)(forecasts, outcomes, weights, settings)
-    fitted = pooled_scores(outcomes, weights, log, float(settings["clip"]))
+    raw = _tables(forecasts, outcomes, weights, settings)
+    fitted = pooled_scores(outcomes, weights, settings["score"] == "log", float(settings["clip"]))
     return np.asarray(np.maximum(0.0, np.asarray(raw) - fitted))
-
-
-def _brier_mean(forecasts: Forecasts, settings: Settings) -> float:
-    """Mean Brier score of calibrated forecasts, E[v (1 - v)]."""
-    v, weights = forecasts.values, forecasts.weights
-    return chunked_sum(lambda part: weights[part] * (v[part] * (1 - v[part])), len(v))
 
 
 @brier_score.certificate
@@ -189,29 +196,6 @@ def _brier_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Cer
     cells = cells_of(forecasts)
     value = float((cells.over + cells.under - cells.spread).sum())
     return bracketed(measured, value - rounding(forecasts), value + rounding(forecasts))
-
-
-def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
-    """Log loss: linear in the residuals as well, unless divided by an entropy that they change."""
-    mean = _log_mean(forecasts, settings)
-    if mean is None:
-        return None
-    miss, hit = _log_costs(forecasts, settings)
-    return dots(residuals, hit - miss) + mean
-
-
-def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
-    """Mean log loss of calibrated forecasts: their entropy."""
-    if settings["normalised"]:
-        return None
-    miss, hit = _log_costs(forecasts, settings)
-    return dot(forecasts.weights, forecasts.values * hit + (1 - forecasts.values) * miss)
-
-
-def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
-    clip = settings["clip"]
-    safe = np.clip(forecasts.values, clip, 1 - clip)
-    return -np.log1p(-safe), -np.log(safe)
 
 
 @log_loss.certificate
@@ -275,7 +259,7 @@ SCORE_MEASURES = (
         sound=True,
         truthful="strict",
         lipschitz=2.0,
-        null=Null(_brier, tables=_brier_tables, mean=_brier_mean, law=SPIEGELHALTER, two_sided=True),
+        null=Null(_batch, tables=_tables, mean=_mean, law=SPIEGELHALTER, two_sided=True),
         citation="Brier 1950, Verification of forecasts expressed in terms of probability",
     ),
     Measure(
@@ -299,7 +283,7 @@ SCORE_MEASURES = (
         sound=True,
         truthful="strict",
         decisive=("normalised",),
-        null=Null(_log_score, tables=_log_tables, mean=_log_mean, two_sided=True),
+        null=Null(_batch, tables=_tables, mean=_mean, two_sided=True),
         citation="Good 1952, Rational decisions",
     ),
     Measure(
