@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Features
 from calibrant.fits.levels import Levels, costs
 from calibrant.formatting import (
     at_floor,
@@ -26,7 +25,7 @@ from calibrant.groups.rules import EVERYONE
 from calibrant.inference.pvalues import LEVEL, bonferroni
 from calibrant.metrics.scores import CLIP
 from calibrant.parallel import dot
-from calibrant.recalibration.maps.columns import BinnedColumn, coded, encode
+from calibrant.recalibration.maps.columns import EncodedColumns, coded
 from calibrant.results import Array, Table, json_object, number_cell, text_cell
 
 CONFIDENCE = 0.95  # of audits, and that no limit of any group is wrong
@@ -485,14 +484,12 @@ def group_gains(gain: Array, weight: Array, groups: Mapping[str, Mask], smallest
 
 def value_groups(covariates: Mapping[str, npt.NDArray[Any]], smallest: int) -> dict[str, Mask]:
     """Return the values of every column, numbers in ranges, and the largest pairs of values of two."""
-    columns = coded(covariates)
-    features = Features.of(columns)
-    given = encode(features, columns)
-    by_column: list[dict[str, Mask]] = []
-    for j, feature in enumerate(features.features):
-        column = BinnedColumn.of(feature, given.encoded.rows[:, j], RANGES)
-        codes = column.codes(given.encoded.rows[:, j], given.missing[j])
-        by_column.append({words: codes == code for code, words in enumerate(column.words())})
+    given = EncodedColumns.of_sample(covariates)
+    columns = given.binned(RANGES)
+    by_column: list[dict[str, Mask]] = [
+        {words: codes == code for code, words in enumerate(column.words())}
+        for column, codes in zip(columns, given.codes(columns), strict=True)
+    ]
     pairs = []
     for first, second in combinations(by_column, 2):
         for (words, inside), (more, other) in product(first.items(), second.items()):

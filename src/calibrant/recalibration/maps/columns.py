@@ -82,24 +82,42 @@ def _written(feature: Feature, cut: float) -> str:
     return f"{cut:.12g}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedColumns:
-    """Columns in numbers: those of each feature, and which of them were missing."""
-
-    encoded: Encoded
-    missing: tuple[npt.NDArray[np.bool_], ...]
-
-
-def encode(features: Features, columns: Sequence[Column]) -> EncodedColumns:
-    """Turn coded columns into numbers, and remember which values were missing."""
-    gaps = tuple((column.codes == 0) & column.missing for column in columns)
-    return EncodedColumns(features.encode(columns), gaps)
-
-
 def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Column]:
     """Code the columns of a sample, all or some."""
     chosen = {name: covariates[name] for name in (names or covariates)}
     return code_columns(chosen, len(next(iter(chosen.values()))), "covariates")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedColumns:
+    """Columns in numbers, a column for each feature, and which values were missing."""
+
+    features: Features
+    encoded: Encoded
+    missing: tuple[npt.NDArray[np.bool_], ...]
+
+    @classmethod
+    def of(cls, features: Features, columns: Sequence[Column]) -> EncodedColumns:
+        gaps = tuple((column.codes == 0) & column.missing for column in columns)
+        return cls(features, features.encode(columns), gaps)
+
+    @classmethod
+    def of_sample(cls, covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> EncodedColumns:
+        """Encode the columns that a map is fitted to, all or some."""
+        columns = coded(covariates, names)
+        return cls.of(Features.of(columns), columns)
+
+    @property
+    def with_gaps(self) -> tuple[str, ...]:
+        return tuple(name for name, count in self.encoded.missing.items() if count)
+
+    def binned(self, bins: int) -> tuple[BinnedColumn, ...]:
+        numbers, features = self.encoded.rows, self.features.features
+        return tuple(BinnedColumn.of(one, numbers[:, j], bins) for j, one in enumerate(features))
+
+    def codes(self, binned: Sequence[BinnedColumn]) -> list[Codes]:
+        """Return the level of each row in each column."""
+        return [one.codes(self.encoded.rows[:, j], self.missing[j]) for j, one in enumerate(binned)]
 
 
 def remarks(seen_missing: Sequence[str], given: EncodedColumns) -> tuple[str, ...]:
@@ -124,7 +142,7 @@ class ColumnMap(Map):
     seen_missing: Sequence[str]
 
     def encoded_columns(self, p: Array, covariates: Mapping[str, Any] | None) -> EncodedColumns:
-        return encode(self.features, self.features.columns(covariates, len(p)))
+        return EncodedColumns.of(self.features, self.features.columns(covariates, len(p)))
 
     @property
     def column_names(self) -> list[str]:

@@ -90,8 +90,7 @@ class HierarchicalMap(ColumnMap):
         x = logit(self.start.predict(p), self.clip)
         eta = self.intercept + self.slope * x
         given = self.encoded_columns(p, covariates)
-        for j, one in enumerate(self.columns):
-            codes = one.column.codes(given.encoded.rows[:, j], given.missing[j])
+        for one, codes in zip(self.columns, given.codes([x.column for x in self.columns]), strict=True):
             eta = eta + Block(codes, one.column.count).taken(one.shifts)
             if one.slopes is not None:
                 scaled = (x - self.centre) / self.deviation
@@ -195,7 +194,7 @@ def members(
     columns: tuple[BinnedColumn, ...], groups: tuple[PatchedGroup, ...], given: EncodedColumns
 ) -> Mask:
     """Return who is in each group, one row per group."""
-    codes = [c.codes(given.encoded.rows[:, j], given.missing[j]) for j, c in enumerate(columns)]
+    codes = given.codes(columns)
     return np.array([np.isin(codes[group.column], group.levels) for group in groups], dtype=bool)
 
 

@@ -19,7 +19,7 @@ from calibrant.inputs import open_share, whole_number
 from calibrant.recalibration.maps.piecewise import LogisticMap, StepMap
 from calibrant.recalibration.methods.curves import logistic_notes
 from calibrant.recalibration.registry import Fitted
-from calibrant.recalibration.samples import LevelSample, RowSample, Sample
+from calibrant.recalibration.samples import LevelSample, Sample
 from calibrant.results import Array
 
 
@@ -67,9 +67,18 @@ def histogram(
         chosen = counted(wanted)
     else:
         chosen = _finest(sample, counted, open_share("tolerance", tolerance), alpha)
-    lower, upper = _limits(sample, chosen, alpha)
-    reached, guarantee = _guarantee(sample, chosen, alpha)
-    rates = chosen.rates
+    rates, counts = chosen.rates, chosen.counts
+    void = _void(sample) or (chosen.basis if chosen.basis.startswith("none") else "")
+    lower, upper, reached = None, None, None
+    if not void and sample.binary:  # exact limits that hold for all bins at once
+        whole = np.rint(counts)
+        ones = np.where(whole > 0, np.rint(rates * whole), 0.0)
+        lower, upper = clopper_pearson(ones, whole, alpha / len(counts))
+    guarantee = void or "none: a bin holds no record"
+    if not void and counts.min() > 0:
+        reached = chosen.tolerance(alpha)
+        within = f"all {len(counts)} bins are within {reached:.4g} of their true rates"
+        guarantee = f"with probability {1 - alpha:g} {within}; from {chosen.basis}"
     details = {"bins": len(rates), "confidence": confidence, "tolerance": reached, "guarantee": guarantee}
     missed = tolerance is not None and reached is None
     notes = (f"The tolerance that was asked for has no guarantee ({guarantee}).",) if missed else ()
@@ -106,8 +115,7 @@ def _void(sample: Sample) -> str:
     """Return why records as these have no guarantee, however they are binned; empty if they may have one."""
     if sample.weighted:
         return "none: records are weighted"
-    clustered = isinstance(sample, RowSample) and sample.clusters is not None
-    return "none: records of one cluster depend on each other" if clustered else ""
+    return "" if sample.clusters is None else "none: records of one cluster depend on each other"
 
 
 def _binning(sample: Sample, seed: int) -> _Binning:
@@ -138,26 +146,6 @@ def _binning(sample: Sample, seed: int) -> _Binning:
         return bin_rates(other.levels, edges, basis)
 
     return counted
-
-
-def _limits(sample: Sample, counted: RateBins, alpha: float) -> tuple[Array | None, Array | None]:
-    """Return exact limits that hold for all bins at once, where records are 0/1 and weigh the same."""
-    if _void(sample) or not sample.binary or counted.basis.startswith("none"):
-        return None, None
-    counts = np.rint(counted.counts)
-    ones = np.where(counts > 0, np.rint(counted.rates * counts), 0.0)
-    return clopper_pearson(ones, counts, alpha / len(counts))
-
-
-def _guarantee(sample: Sample, counted: RateBins, alpha: float) -> tuple[float | None, str]:
-    void = _void(sample)
-    if void or counted.basis.startswith("none"):
-        return None, void or counted.basis
-    count, tolerance = len(counted.counts), counted.tolerance(alpha)
-    if tolerance == np.inf:
-        return None, "none: a bin holds no record"
-    text = f"with probability {1 - alpha:g} all {count} bins are within {tolerance:.4g} of their true rates"
-    return tolerance, f"{text}; from {counted.basis}"
 
 
 def scaling_binning(

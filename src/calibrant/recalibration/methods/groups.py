@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +21,7 @@ from calibrant.fits.patching import MIN_VARIANCE, Patch, patched
 from calibrant.fits.trees import STAGE_TREES, boosted, boosted_logits, boosted_means
 from calibrant.inputs import whole_number
 from calibrant.recalibration.maps.base import Map
-from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns, coded, encode
+from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns
 from calibrant.recalibration.maps.groups import (
     CLIP,
     AugmentMap,
@@ -41,13 +42,8 @@ ROUNDING = 1e-9  # relative: a deviation below it is none
 MAX_LEVELS = 2_000  # the work grows with their third power
 
 
-def _encoded(sample: RowSample) -> tuple[Features, EncodedColumns]:
-    def encoded() -> tuple[Features, EncodedColumns]:
-        columns = coded(sample.covariates or {})
-        features = Features.of(columns)
-        return features, encode(features, columns)
-
-    return sample.cached("columns", encoded)
+def _encoded(sample: RowSample) -> EncodedColumns:
+    return sample.cached("columns", lambda: EncodedColumns.of_sample(sample.covariates or {}))
 
 
 def hierarchical(
@@ -60,10 +56,8 @@ def hierarchical(
     """
     whole_number("bins", bins, 2)
     assert sample.covariates is not None  # the registry row says so
-    features, given = _encoded(sample)
-    leveled = [
-        BinnedColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
-    ]
+    given = _encoded(sample)
+    leveled = given.binned(bins)
     count = sum(one.count for one in leveled)
     if count > MAX_LEVELS:  # an identifier among the columns is the usual reason
         widest = max(leveled, key=lambda one: one.count)
@@ -71,7 +65,7 @@ def hierarchical(
         rule = f"must have at most {MAX_LEVELS:,} levels in all"
         hint = "leave such a column out, or group its values"
         raise InvalidInputError("covariates", rule, got, hint)
-    codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
+    codes = given.codes(leveled)
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
     centre = float(np.average(x, weights=sample.weights))
@@ -82,14 +76,15 @@ def hierarchical(
         scaled = (x - centre) / deviation
         blocks += [Block(c, one.count, scaled) for c, one in zip(codes, leveled, strict=True)]
     fit = fit_shifts(x, sample.outcomes, sample.weights, blocks)
-    counts: list[Any] = [
-        np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)
-    ]
-    further = [one.values for one in fit.blocks[len(leveled) :]]
-    steep: list[Any] = further or [None] * len(leveled)
     tables = tuple(
-        ColumnShifts(column, shifts.values, shifts.errors, records, slope)
-        for column, shifts, records, slope in zip(leveled, fit.blocks, counts, steep, strict=False)
+        ColumnShifts(
+            column=column,
+            shifts=fit.blocks[j].values,
+            errors=fit.blocks[j].errors,
+            records=np.bincount(codes[j], sample.weights, column.count).astype(np.float64),
+            slopes=fit.blocks[len(leveled) + j].values if slopes else None,
+        )
+        for j, column in enumerate(leveled)
     )
     fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
     notes = tuple(note for note in start.notes if note != TOO_FEW_LOGITS)
@@ -106,20 +101,19 @@ def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
 
     if sample.clusters is not None or not sample.covariates:
         return 1.0
-    features, given = _encoded(sample)
+    given = _encoded(sample)
+    columns = given.binned(bins)
     q = spline(sample, seed=0).map.predict(sample.predictions)
     residuals, spread = sample.weights * (sample.outcomes - q), sample.weights**2 * q * (1.0 - q)
     smallest = 1.0
-    for j, feature in enumerate(features.features):
-        column = BinnedColumn.of(feature, given.encoded.rows[:, j], bins)
-        codes = column.codes(given.encoded.rows[:, j], given.missing[j])
+    for column, codes in zip(columns, given.codes(columns), strict=True):
         known = codes >= 0
         sums, variances = (np.bincount(codes[known], x[known], column.count) for x in (residuals, spread))
         large = variances > MIN_VARIANCE
         if np.count_nonzero(large) > 1:
             statistic = float(np.sum(sums[large] ** 2 / variances[large]))
             smallest = min(smallest, float(chdtrc(np.count_nonzero(large) - 1, statistic)))
-    return min(1.0, smallest * len(features.features))
+    return min(1.0, smallest * len(columns))
 
 
 def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:
@@ -148,8 +142,7 @@ def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
     start = spline(sample, seed=seed)
     x = logit(start.map.predict(sample.predictions), CLIP)
     held_out = sample.fold_of(10, seed) < 10 * HELD_OUT_SHARE
-    make = _by_rules if sample.rules else _by_columns
-    inside, words, mapped = make(sample, start.map, bins)
+    inside, words, mapped = (_by_rules if sample.rules else _by_columns)(sample, start.map, bins)
     patches = tuple(patched(x, sample.outcomes, sample.weights, inside, held_out))
     note = () if patches else (NOTHING_TO_PATCH,)
     listed = [_listed(words[one.group], one) for one in patches]
@@ -162,34 +155,23 @@ Made = tuple[npt.NDArray[np.bool_], list[str], Callable[[tuple[Patch, ...]], Map
 
 def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
     """Return who is in every group of the columns, the groups in words, and the map of some patches."""
-    assert sample.covariates is not None
-    columns = coded(sample.covariates, sample.groups or None)
-    features = Features.of(columns)
-    given = encode(features, columns)
-    leveled = tuple(
-        BinnedColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
-    )
-    groups = tuple(group for j, column in enumerate(leveled) for group in _groups(j, column))
-    inside = members(leveled, groups, given)
-    missing = _with_gaps(given)
-    return inside, [g.words for g in groups], lambda made: PatchMap(start, leveled, groups, made, missing)
+    given = EncodedColumns.of_sample(sample.covariates or {}, sample.groups or None)
+    columns = given.binned(bins)
+    groups = tuple(group for j, column in enumerate(columns) for group in _groups(j, column))
+    words = [group.words for group in groups]
+    mapped = partial(PatchMap, start, columns, groups, seen_missing=given.with_gaps)
+    return members(columns, groups, given), words, mapped
 
 
 def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
     inside = np.array([rule.members(sample.covariates) for rule in sample.rules], dtype=bool)
     names = sorted({condition.column for rule in sample.rules for condition in rule.conditions})
-    if not names:  # everyone
-        return inside, list(sample.rules), lambda made: RulePatchMap(start, Features(()), sample.rules, made)
-    assert sample.covariates is not None
-    columns = coded(sample.covariates, names)
-    features = Features.of(columns)
-    missing = _with_gaps(encode(features, columns))
-    rules = sample.rules
-    return inside, list(rules), lambda made: RulePatchMap(start, features, rules, made, missing)
-
-
-def _with_gaps(given: EncodedColumns) -> tuple[str, ...]:
-    return tuple(name for name, count in given.encoded.missing.items() if count)
+    features, missing = Features(()), tuple[str, ...]()
+    if names:  # else everyone
+        given = EncodedColumns.of_sample(sample.covariates or {}, names)
+        features, missing = given.features, given.with_gaps
+    mapped = partial(RulePatchMap, start, features, sample.rules, seen_missing=missing)
+    return inside, list(sample.rules), mapped
 
 
 def _groups(j: int, column: BinnedColumn) -> list[PatchedGroup]:
@@ -235,10 +217,10 @@ def boost(
     whole_number("trees", trees, STAGE_TREES)
     assert sample.covariates is not None  # the registry row says so
     start = spline(sample, seed=seed)
-    features, given = _encoded(sample)
+    given = _encoded(sample)
     x = logit(start.map.predict(sample.predictions), CLIP)
     rows = np.column_stack((given.encoded.rows, x))
-    growth = TreeParams(features.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
+    growth = TreeParams(given.features.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
     few = sample.n <= MAX_CROSS_FITTED
     fold = sample.fold_of(FOLDS if few else HOLD_OUT_FOLDS, seed)
     held_out = None if few else [0]
@@ -253,7 +235,7 @@ def boost(
         "start": dict(start.details),
     }
     note = () if len(grown.forest) else (NOTHING_GAINED,)
-    fitted = BoostMap(start.map, features, grown.forest, _with_gaps(given))
+    fitted = BoostMap(start.map, given.features, grown.forest, given.with_gaps)
     return Fitted(fitted, (*start.notes, *note), details)
 
 
@@ -274,7 +256,8 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
         raise reject_name("model", str(model), list(get_args(Model)))
     whole_number("times", times, 1)
     assert sample.covariates is not None  # the registry row says so
-    features, given = _encoded(sample)
+    given = _encoded(sample)
+    features = given.features
     weight = np.ascontiguousarray(sample.weights)
     q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
     for _ in range(times):
@@ -288,5 +271,5 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
         else:
             models.append(boosted_means(*data, weight, replace(TREE, categorical=features.categorical)))
         q = predicted_by(models[-1], rows, logits)
-    fitted = AugmentMap(features, tuple(models), logits, _with_gaps(given))
+    fitted = AugmentMap(features, tuple(models), logits, given.with_gaps)
     return Fitted(fitted, (), {"model": model, "times": times})
