@@ -111,3 +111,24 @@ def test_an_interval_of_the_upper_distance_needs_independent_outcomes():
         outcomes = y if given else np.clip(y, 0.1, 0.9)
         with pytest.raises(cb.CalibrantError, match="needs independent outcomes of 0 and 1"):
             cb.confidence_interval(outcomes, p, measure="upper-distance", draws=9, **given)
+
+
+def test_neither_labels_of_clusters_nor_the_order_of_rows_change_a_comparison():
+    rng = np.random.default_rng(8)
+    p, labels = rng.random(400), np.repeat(np.arange(40), 10)
+    q, y = np.clip(p + 0.1 * rng.normal(size=400), 0, 1), (rng.random(400) < p).astype(float)
+    renamed, order = rng.permutation(40)[labels], rng.permutation(400)
+    for function in (cb.compare, cb.net_benefits):
+        found = [
+            function(y, p, q, clusters=labels, draws=99),
+            function(y, p, q, clusters=renamed, draws=99),
+            function(y[order], p[order], q[order], clusters=labels[order], draws=99),
+        ]
+        first, *others = (one.differences[0] for one in found)
+        for other in others:
+            assert other.lower == pytest.approx(first.lower, rel=1e-9)
+            assert other.upper == pytest.approx(first.upper, rel=1e-9)
+            if function is cb.compare:
+                assert other.pvalue == first.pvalue
+            else:
+                assert other.band_upper == pytest.approx(first.band_upper, rel=1e-9)

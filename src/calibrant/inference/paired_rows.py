@@ -103,9 +103,15 @@ class PairedRows:
     censored: CensoredSample | None = None
 
     def in_order(self) -> PairedRows:
-        """Put the rows in order by everything that is known of them: rows that tie are the same row."""
+        """Order the rows, and number the clusters, by their contents: neither labels nor row order matter.
+
+        Rows that tie are the same row.
+        """
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
-        return self.take(np.lexsort(keys if self.clusters is None else [self.clusters.codes, *keys]))
+        if self.clusters is None or self.clusters.all_single:
+            return replace(self, clusters=None).take(np.lexsort(keys))
+        clusters = self.clusters.by_content(*keys)
+        return replace(self, clusters=clusters).take(np.lexsort([clusters.codes, *keys]))
 
     def cluster_summary(self) -> ClusterSummary | None:
         """Summarize the clusters, refusing too few of them; None where rows are independent."""
