@@ -270,3 +270,20 @@ def test_comparisons_within_survive_json():
     found = cb.compare_groups(y, p, {"season": season}, within={"league": league}, draws=99)
     again = type(found).from_dict(found.to_dict())
     assert again.to_dict() == found.to_dict()
+
+
+@pytest.mark.slow
+def test_within_raises_a_false_alarm_anywhere_in_at_most_one_of_twenty():
+    """Four leagues of calibrated forecasts: differences and trends, each family at level 5%."""
+    rng = np.random.default_rng(5)
+    runs, alarms = 200, np.zeros(2)
+    for _ in range(runs):
+        league, season = rng.integers(0, 4, 320), rng.integers(0, 3, 320)
+        p = rng.uniform(0.1, 0.9, 320)
+        y = rng.random(320) < p
+        found = cb.compare_groups(y, p, {"season": season}, within={"league": league})
+        alarms += [
+            any(part.adjusted <= 0.05 for part in found.within),
+            any(part.trend_adjusted <= 0.05 for part in found.within),
+        ]
+    assert (alarms <= binom.ppf(0.999, runs, 0.05)).all(), alarms / runs
