@@ -75,3 +75,20 @@ def test_row_order_does_not_matter():
 def test_a_tiny_sample_is_refused():
     with pytest.raises(CalibrantError, match="a search needs at least 60 rows; got 3 rows"):
         search_groups([0, 1, 1], [0.1, 0.2, 0.3], {"a": [1, 2, 3]})
+
+
+def test_real_responses_are_confirmed_by_random_signs():
+    """Outcomes drawn from predictions beyond [0, 1] made every p-value 1."""
+    found = alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p, columns = rng.uniform(0, 3, 1000), {"a": rng.integers(0, 4, 1000), "b": rng.random(1000)}
+        y = p + rng.normal(size=1000)
+        options = {"variant": "real", "draws": 99, "seed": seed}
+        right = search_groups(y, p, columns, **options)
+        assert any(one.group.pvalue < 1 for one in right.findings)
+        alarms += bool(right.confirmed)
+        wrong = search_groups(np.where(columns["a"] == 1, y + 0.8, y), p, columns, **options)
+        found += any("a" in one.rule for one in wrong.confirmed)
+    assert found >= 18
+    assert alarms <= 4  # 1 expected

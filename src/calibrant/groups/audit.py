@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
-from calibrant.groups.family import FamilyNull, TestFamily
+from calibrant.groups.family import FamilyNull, TestFamily, sizes_for_signs
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
     Lists,
@@ -39,8 +38,6 @@ from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidR
 from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
-MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
-MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
 MIN_COMPILED_WORK = 500_000  # records times subpopulations wanted, from which compiling repays
 MAX_FRUITLESS_PATHS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
@@ -173,7 +170,7 @@ def audit(
     reason = ""
     joint = _clusters(given, rows, records, null, kind, known)
     if joint is not None:
-        group_size, needed = _sizes_for_signs(records)
+        group_size, needed = sizes_for_signs(records)
         min_size = max(min_size, group_size)
         if draws and joint.all_single and len(records) < needed:
             draws, min_size = 0, needed
@@ -236,19 +233,6 @@ def _clusters(
         columns = (column[records.rows] for column in known)
         found = found.by_content(records.prediction, records.outcome, records.weight, *columns)
     return found
-
-
-def _sizes_for_signs(records: Records) -> tuple[int, int]:
-    """Return how many records make the skewness of a sum small enough for random signs, which have none.
-
-    The first number is for a group, the second for everyone.
-    """
-    residual = records.weight * (records.outcome - records.prediction)
-    residual -= residual.mean()
-    spread = float(residual @ residual) / len(residual)
-    skewness = float(np.mean(residual**3)) / spread**1.5 if spread else 0.0
-    group, everyone = (math.ceil((skewness / most) ** 2) for most in (MAX_SKEWNESS, MAX_SKEWNESS_OF_ALL))
-    return max(1, group), everyone
 
 
 def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> ValidRows | Records:

@@ -50,6 +50,8 @@ DIGITS_PER_LOOK = 5  # binary digits between looks at which records are done
 ALL_BITS = ~np.uint64(0)
 MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
+MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
+MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
 
 
 @dataclass(slots=True, eq=False)
@@ -148,6 +150,19 @@ class FamilyNull:
             terms = self.variant.terms(records.prediction, one, records.weight)
             out[:, draw] = batch.measure(terms).z
         return out
+
+
+def sizes_for_signs(records: Records) -> tuple[int, int]:
+    """Return how many records make the skewness of a sum small enough for random signs, which have none.
+
+    The first number is for a group, the second for everyone.
+    """
+    residual = records.weight * (records.outcome - records.prediction)
+    residual -= residual.mean()
+    spread = float(residual @ residual) / len(residual)
+    skewness = float(np.mean(residual**3)) / spread**1.5 if spread else 0.0
+    group, everyone = (math.ceil((skewness / most) ** 2) for most in (MAX_SKEWNESS, MAX_SKEWNESS_OF_ALL))
+    return max(1, group), everyone
 
 
 def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Words:
