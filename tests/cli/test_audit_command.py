@@ -149,3 +149,13 @@ def test_rules_that_an_audit_wrote_are_repaired(tmp_path):
         failed = calibrant("recalibrate", *columns, *arguments)
         assert failed.returncode == 2
         assert words in failed.stderr
+
+
+def test_too_skewed_errors_are_too_little_data(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"p": rng.uniform(0.5, 2, 60), "g": rng.choice(["a", "b"], 60)})
+    frame.assign(y=frame["p"] * rng.lognormal(-0.5, 1, 60)).to_csv(tmp_path / "rows.csv", index=False)
+    columns = ("-y", "y", "-p", "p", "--groups", "g", "--variant", "real")
+    done = calibrant("audit", tmp_path / "rows.csv", *columns)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("Too little data to say: errors are so skewed that random signs need about")

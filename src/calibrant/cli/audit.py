@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from typing import Any, get_args
 
@@ -9,6 +10,7 @@ import click
 
 from calibrant.cli import options as opt
 from calibrant.cli import rows
+from calibrant.cli.exit_codes import UNDECIDED
 from calibrant.cli.output import (
     SavedPage,
     in_csv,
@@ -146,6 +148,8 @@ def audit(
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
     else:
         _show(audited, confirmed, top)
+    if audited.reason:
+        sys.exit(UNDECIDED)
 
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
