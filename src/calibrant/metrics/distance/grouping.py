@@ -20,7 +20,7 @@ SCALE = 1e3  # costs in the linear programs, whose tolerances are absolute
 GRID = 100  # targets besides the values
 MAX_COLUMNS = 3_000  # HiGHS overruns its time limit with more
 KICKS = 150
-MAX_PLAIN_LEVELS = 24  # levels up to which one search takes less than loading machine code
+MAX_PLAIN_LEVELS = 50  # levels times searches that take less than loading machine code
 
 
 class Bracket(NamedTuple):
@@ -54,7 +54,7 @@ def improved_grouping(
     values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], alpha: float = 1.0, kicks: int = 0
 ) -> tuple[float, Ints]:
     """Return the cheapest grouping that local search reaches from `starts`, and its cost."""
-    if len(values) > MAX_PLAIN_LEVELS or kicks:
+    if (1 + kicks) * len(values) > MAX_PLAIN_LEVELS:
         local_search.compile_now()
     rng = np.random.default_rng(0)
     reached = []

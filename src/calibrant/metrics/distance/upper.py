@@ -202,7 +202,7 @@ def _nearest(
     runs = contiguous_groups(values, weights, outcomes, boundaries)
     together, apart = run_of_levels(runs.starts, len(values)), np.arange(len(values))
     if len(values) <= SEARCHED:
-        cost, group = improved_grouping(values, weights, outcomes, [together, apart], alpha)
+        cost, group = improved_grouping(values, weights, outcomes, [together, apart], alpha, kicks=2)
     else:
         of_runs = runs.cost if alpha == 1 else grouping_cost(values, weights, outcomes, together, alpha)
         of_levels = cost_apart(values, weights, outcomes, alpha)
