@@ -55,27 +55,24 @@ LIES: Mapping[str, Lie] = {
 
 def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     """Return what each lie reports for the distinct predictions p; `lies` are names, or name -> function."""
-    chosen = _named(LIES.keys() if lies is None else lies)
-    if not chosen or HONEST in chosen:
-        rule = f"must name a lie or more, and none of them {HONEST!r}"
-        raise InvalidInputError("lies", rule, f"got {list(chosen)}")
-    return {name: lie(p, counts) for name, lie in chosen.items()}
-
-
-def _named(lies: Any) -> dict[str, Lie]:
+    chosen: dict[str, Lie] = {}
     if isinstance(lies, Mapping):
         for name, lie in lies.items():
             if not callable(lie):
                 got = f"got {type(lie).__name__} for {name!r}"
                 raise InvalidInputError("lies", "must map names to functions of y_prob", got)
-        return {str(name): _of_prediction(str(name), lie) for name, lie in lies.items()}
-    if not isinstance(lies, Iterable):
+            chosen[str(name)] = _of_prediction(str(name), lie)
+    elif lies is None or isinstance(lies, Iterable):
+        for name in LIES if lies is None else [lies] if isinstance(lies, str) else lies:
+            if name not in list(LIES):
+                raise reject_name("lie", name, list(LIES))
+            chosen[name] = LIES[name]
+    else:
         raise InvalidInputError("lies", "must be names, or map names to functions", f"got {lies!r}")
-    names = [lies] if isinstance(lies, str) else list(lies)
-    for name in names:
-        if name not in list(LIES):
-            raise reject_name("lie", name, list(LIES))
-    return {name: LIES[name] for name in names}
+    if not chosen or HONEST in chosen:
+        rule = f"must name a lie or more, and none of them {HONEST!r}"
+        raise InvalidInputError("lies", rule, f"got {list(chosen)}")
+    return {name: lie(p, counts) for name, lie in chosen.items()}
 
 
 def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
