@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from calibrant.formatting import (
 from calibrant.inference.pvalues import could_flip, holm
 from calibrant.results import Result, Table, TableCell, html_paragraphs, number_cell, text_cell
 
-APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
 INTERVALS_NOTE = (
     "Difference: observed minus predicted, in points. Each interval is for one group alone: among many "
     "groups some exclude 0 by chance. The tests here ask whether groups differ from each other; "
@@ -108,6 +107,10 @@ class GroupComparison(Result):
     values in `left_out`, which says why.
     """
 
+    approximate: ClassVar[tuple[str, ...]] = (
+        "pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper"
+    )  # fmt: skip
+
     column: str
     groups: tuple[GroupLevel, ...]
     differences: tuple[GroupDifference, ...]
@@ -128,11 +131,6 @@ class GroupComparison(Result):
     within_column: str = ""
     within: tuple[WithinGroup, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields, here and of groups and differences, that hold only approximately."""
-        return APPROXIMATE
 
     @property
     def undecided(self) -> bool:

@@ -18,7 +18,7 @@ from calibrant.results import Array
 
 MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65% for 95%
 MIN_CLUSTERS = 10.0  # effective number below which a group's interval is not given
-GUARD = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions
+GUARD_RECORDS = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions
 Codes = npt.NDArray[np.intp]
 
 
@@ -99,38 +99,29 @@ def row_moments(
 def difference_interval(moments: Moments, confidence: float, *, rates: bool = True) -> tuple[Array, Array]:
     """Return the ends of the interval of each group's difference.
 
-    Unless outcomes are `rates`, between 0 and 1, Student's interval is all there is.
+    Unless outcomes are `rates`, between 0 and 1, Student's interval is all there is. Wilson's is at the
+    sample size that the residuals amount to: the ratio of the variances of residuals and outcomes says what
+    the predictions explain. Few records of the rarer outcome show it badly, so it is drawn toward 1 as if
+    `GUARD_RECORDS` more of them explained nothing.
     """
-    from scipy.special import stdtrit
+    from scipy.special import ndtri, stdtrit
 
-    gap = moments.mean_outcome - moments.mean_prediction
+    predicted, rate = moments.mean_prediction, moments.mean_outcome
+    gap = rate - predicted
     reach: Array = np.asarray(stdtrit(np.maximum(moments.freedom, 1.0), (1 + confidence) / 2), np.float64)
     half = reach * np.sqrt(moments.residual_variance)
     half = np.where(moments.freedom > 0, half, np.inf)
     if not rates:
         return gap - half, gap + half
-    low, high = _rate_interval(moments, reach, confidence)
-    worst = -moments.mean_prediction, 1 - moments.mean_prediction  # no rate leaves [0, 1]
-    low = np.minimum(low - moments.mean_prediction, np.maximum(gap - half, worst[0]))
-    high = np.maximum(high - moments.mean_prediction, np.minimum(gap + half, worst[1]))
-    return np.minimum(low, gap), np.maximum(high, gap)
-
-
-def _rate_interval(moments: Moments, reach: Array, confidence: float) -> tuple[Array, Array]:
-    """Return Wilson's interval of the rates, at the sample size that the residuals amount to.
-
-    The ratio of the variances of residuals and outcomes says what the predictions explain. Few records of the
-    rarer outcome show it badly: it is drawn toward 1 as if `GUARD` more of them explained nothing.
-    """
-    from scipy.special import ndtri
-
-    z, rate = float(ndtri((1 + confidence) / 2)), moments.mean_outcome
-    varies = moments.outcome_variance > 0
+    z, varies = float(ndtri((1 + confidence) / 2)), moments.outcome_variance > 0
     known = np.where(varies, moments.outcome_variance, 1.0)
     ratio = np.where(varies, moments.residual_variance / known, 1.0)
-    ratio = np.maximum(ratio, (moments.rarer * ratio + GUARD) / (moments.rarer + GUARD))
+    ratio = np.maximum(ratio, (moments.rarer * ratio + GUARD_RECORDS) / (moments.rarer + GUARD_RECORDS))
     size = rate * (1 - rate) / (known * ratio) * (z / reach) ** 2
-    return wilson_interval(rate, np.where(varies, size, moments.size), z)
+    low, high = wilson_interval(rate, np.where(varies, size, moments.size), z)
+    low = np.minimum(low - predicted, np.maximum(gap - half, -predicted))  # no rate leaves [0, 1]
+    high = np.maximum(high - predicted, np.minimum(gap + half, 1 - predicted))
+    return np.minimum(low, gap), np.maximum(high, gap)
 
 
 def wilson_interval(rate: Array, size: Array, z: float) -> tuple[Array, Array]:

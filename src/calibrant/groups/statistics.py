@@ -90,11 +90,6 @@ class Variant:
         return self.name == "real"
 
     @property
-    def reweights(self) -> bool:
-        """Whether W is another than the record's own weight."""
-        return self.name not in ("plain", "real")
-
-    @property
     def weights_fixed(self) -> bool:
         """Whether weights and variances do not depend on the responses."""
         return self.name != "low-prevalence"
@@ -131,7 +126,8 @@ class Variant:
     def terms_of(self, records: Records) -> tuple[Terms, Terms | None]:
         """Return the terms of records, and those by their own weights where W is another."""
         columns = records.prediction, records.outcome, records.weight
-        return self.terms(*columns), Variant().terms(*columns) if self.reweights else None
+        same = self.name in ("plain", "real")
+        return self.terms(*columns), None if same else Variant().terms(*columns)
 
 
 SUMS = 10  # that the kernels fill for each subpopulation
