@@ -22,6 +22,7 @@ PARTS = {  # of a result that speaks for them
     "GroupLevel": "GroupComparison",
     "GroupDifference": "GroupComparison",
     "Trend": "GroupComparison",
+    "WithinGroup": "GroupComparison",
     "Benefit": "NetBenefits",
     "BenefitDifference": "NetBenefits",
     "ValidationRow": "ValidationTable",

@@ -112,7 +112,6 @@ class ClassTable(Result):
         return " ".join([*parts, f"Seed {self.seed}."])
 
     def rows(self) -> tuple[ClassLevel, ...]:
-        """Return the top label and the classes."""
         return (self.top, *self.classes)
 
     def sheet(self) -> Table:

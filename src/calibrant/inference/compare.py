@@ -311,14 +311,8 @@ def compare(
             if value is not None:
                 rule, hint = "does not apply to models with outcomes of their own", "leave it out"
                 raise InvalidInputError(name, rule, hint=hint)
-        return compare_outcomes(
-            outcomes,
-            predictions,
-            clusters=clusters,
-            missing=missing,
-            pos_label=pos_label,
-            confidence=confidence,
-        )
+        settings: dict[str, Any] = {"missing": missing, "pos_label": pos_label, "confidence": confidence}
+        return compare_outcomes(outcomes, predictions, clusters=clusters, **settings)
     models_asked = y_prob if predictions is None else (predictions, *y_prob)
     y_true, models_asked, sample_weight, clusters = models_given(
         y_true, models_asked, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight

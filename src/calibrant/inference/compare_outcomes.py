@@ -119,11 +119,9 @@ class OutcomeComparison(Result):
         return Table(columns, tuple(lines))
 
     def tables(self) -> tuple[Table]:
-        """Return the table of the pairs."""
         return (self.table(),)
 
     def rows(self) -> tuple[Difference, ...]:
-        """Return the pairs of all scores."""
         return tuple(pair for pairs in self.differences.values() for pair in pairs)
 
 

@@ -232,11 +232,9 @@ class Comparison(Result):
         return Table(columns, lines)
 
     def tables(self) -> tuple[Table, Table]:
-        """Return the tables of the models and of the pairs."""
         return self.model_sheet(), self.pair_sheet()
 
     def rows(self) -> tuple[Difference, ...]:
-        """Return the pairs."""
         return self.differences
 
 

@@ -130,16 +130,7 @@ def estimate_decision_loss(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
         values = in_blocks(work, drawn, width=null.width, seed=used, threads=alone)
-    return DecisionEstimate(
-        value,
-        float(values.mean()),
-        upper_quantile(values, confidence),
-        (1 + int(np.count_nonzero(values >= value - slack))) / (drawn + 1),
-        confidence,
-        forecasts.n,
-        name_of(recalibrator),
-        folds,
-        drawn,
-        used,
-        "exact" if null.exact else "approximate",
-    )
+    pvalue = (1 + int(np.count_nonzero(values >= value - slack))) / (drawn + 1)
+    reference = float(values.mean()), upper_quantile(values, confidence), pvalue, confidence, forecasts.n
+    method = "exact" if null.exact else "approximate"
+    return DecisionEstimate(value, *reference, name_of(recalibrator), folds, drawn, used, method)

@@ -424,7 +424,6 @@ class NetBenefits(Result):
         return Table(("models", "threshold", "difference per 1,000", "better"), lines)
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables of the curves and of the differences."""
         return (self.sheet(), *((self.difference_sheet(),) if self.differences else ()))
 
 

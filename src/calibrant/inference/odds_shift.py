@@ -79,7 +79,6 @@ class EventCount:
 
     @property
     def counts(self) -> Counts:
-        """The numbers of events that have a probability."""
         return np.arange(self.first, self.first + len(self.logs))
 
     def at(self, counts: Counts) -> Array:
@@ -110,7 +109,6 @@ def _convolved(rates: Array) -> tuple[int, Array]:
 
 
 def law_of_sum(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
-    """Return the law of the sum of two independent counts."""
     return _trimmed(one[0] + other[0], np.convolve(one[1], other[1]))
 
 

@@ -239,7 +239,6 @@ class PowerStudy:
         return np.asarray(badness(row, values, centre_of(forecasts, row)))
 
     def plan(self, n: int, truth: Array) -> Plan:
-        """Return the finding."""
         return Plan(
             n=n,
             distance=self.distance(truth),

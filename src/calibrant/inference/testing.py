@@ -381,20 +381,12 @@ def validity_test(forecasts: Forecasts) -> TestResult:
     limit = float(forecasts.squared_weights.sum())
     value = averaged_two_bin_error(forecasts)
     pvalue = min(1.0, limit / (4 * value)) if value > 0 else 1.0
-    accepted = value <= limit * (1 + 1e-12)
-    return TestResult(
-        "atb",
-        value,
-        pvalue,
-        math.log(pvalue),
-        forecasts.null_variance,
-        "validity",
-        "Markov's inequality: accepted while ATB <= 1/T, as calibration does with probability 3/4 or more",
-        forecasts.n,
-        0,
-        None,
-        {"limit": limit, "accepted": accepted},
+    found = value, pvalue, math.log(pvalue), forecasts.null_variance
+    details = {"limit": limit, "accepted": value <= limit * (1 + 1e-12)}
+    reason = (
+        "Markov's inequality: accepted while ATB <= 1/T, as calibration does with probability 3/4 or more"
     )
+    return TestResult("atb", *found, "validity", reason, forecasts.n, 0, None, details)
 
 
 @accepts_clusters

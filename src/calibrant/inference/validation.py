@@ -80,11 +80,9 @@ class ValidationTable(Result):
         return html_paragraphs(self.sentence) + self.tables()[0].as_html() + html_paragraphs(*self.notes)
 
     def rows(self) -> tuple[ValidationRow, ...]:
-        """Return the measures."""
         return self.measures
 
     def tables(self) -> tuple[Table]:
-        """Return the table of the measures."""
         columns = ("measure", "ideal", "estimate", f"{confidence_text(self.confidence)} interval")
         lines = (
             (
