@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,8 +84,8 @@ class TableOfTests(Result):
     COLUMNS: ClassVar[tuple[str, ...]] = ()
 
     def rows(self) -> tuple[Any, ...]:
-        """Return the rows: the first field."""
-        return getattr(self, self.__match_args__[0])  # type: ignore[attr-defined, no-any-return]
+        """Return the levels, thresholds or horizons, which every table has as its first field."""
+        return getattr(self, fields(self)[0].name)  # type: ignore[arg-type, no-any-return]
 
     @property
     def wrong(self) -> tuple[Any, ...]:

@@ -149,7 +149,7 @@ def replayed(
     table = _everything(p, counts, min(MAX_ENUMERATED_ON_REQUEST, max(MAX_ENUMERATED, draws)))
     if table is not None:
         return Replays(score(table), np.prod(binom.pmf(table, counts, p), axis=1), ())
-    unlikely = np.minimum(p, 1 - p)  # rare: expected in fewer than SEEN replays
+    unlikely = np.minimum(p, 1 - p)  # rare: expected in fewer than 10 replays
     rare = (unlikely > 0) & (draws * -np.expm1(counts * np.log1p(-unlikely)) < MIN_UNLIKELY_REPLAYS)
     if not rare.any():
         kinds: list[tuple[float, int, Draw]] = [(1.0, draws, _plain(p, counts))]
