@@ -100,10 +100,12 @@ def _sorted_by(number: Words, digest: Words) -> RowIndex:
         leading &= ~low
         words[part] = leading | np.arange(part.start, part.start + len(leading), dtype=np.uint64)
     _sort(words)
-    alike = _agreeing(words, low)
+    before, after = words[:-1], words[1:]
+    alike = [part.start + np.flatnonzero(before[part] ^ after[part] <= low) for part in _parts(len(before))]
+    places = np.concatenate([np.empty(0, dtype=np.int64), *alike])  # that differ in low bits alone
     words &= low
     order = words.view(np.int64)
-    doubtful = alike[digest[order[alike]] != digest[order[alike + 1]]]
+    doubtful = places[digest[order[places]] != digest[order[places + 1]]]
     if len(doubtful):
         leading = (number[order] << (np.uint64(64) - width) | digest[order] >> width) & ~low
         again = _runs_around(leading, doubtful)
@@ -119,13 +121,6 @@ def _sort(words: Words) -> None:
     middle = len(words) // 2
     words.partition(middle)
     map_threads(np.ndarray.sort, (words[:middle], words[middle:]))
-
-
-def _agreeing(words: Words, low: np.uint64) -> RowIndex:
-    """Return the places of ascending words that differ from the next in their low bits alone."""
-    before, after = words[:-1], words[1:]
-    places = [part.start + np.flatnonzero(before[part] ^ after[part] <= low) for part in _parts(len(before))]
-    return np.concatenate([np.empty(0, dtype=np.int64), *places])
 
 
 def _runs_around(words: Words, places: RowIndex) -> RowIndex:

@@ -141,8 +141,12 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
         return _result(policy, best_policy(policy, budget=seconds, seed=used), "search")
     expected = Expected(scored, known)
     if reports is not None:
+        given = np.atleast_2d(to_array(reports, "reports"))
+        if given.ndim != 2 or given.shape[1] != len(known) or len(given) == 0:
+            rule = f"must have one row per report of {len(known)} rounds"
+            raise InvalidInputError("reports", rule, f"got shape {given.shape}")
         best = BestReport(expected, known)
-        for report in _checked_reports(reports, len(known)):
+        for report in probabilities(given, "reports"):
             best.measure(report)
         return _result(expected, best, "reports")
     if _decomposes(expected, used):
@@ -198,14 +202,6 @@ def _result(searched: Expected, best: BestReport, proof: str) -> Truthfulness:
         finished=best.finished,
         policy=searched.by_history(best.report) if isinstance(searched, Policy) else None,
     )
-
-
-def _checked_reports(reports: Any, n: int) -> Array:
-    given = np.atleast_2d(to_array(reports, "reports"))
-    if given.ndim != 2 or given.shape[1] != n or len(given) == 0:
-        got = f"got shape {given.shape}"
-        raise InvalidInputError("reports", f"must have one row per report of {n} rounds", got)
-    return probabilities(given, "reports")
 
 
 def _listed(values: tuple[float, ...]) -> str:
