@@ -179,7 +179,7 @@ def test_scores_the_wrong_way_round_are_told():
         ({"y_true": [-1, 1]}, "pos_label=1"),
         ({"method": "plat"}, "did you mean 'platt'"),
         ({"weights": "survey"}, "weights must be one of"),
-        ({"prevalence": 1.5}, "prevalence must lie between"),
+        ({"prevalence": 1.5}, "prevalence must lie strictly between"),
         ({"clusters": [1]}, "one value per row"),
         ({"seed": -1}, "seed must be"),
         ({"method": "platt", "shrink": -1}, "shrink must be"),

@@ -44,10 +44,7 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[F
         return _by_numbers(forecasts, folds, generator)
     fold = generator.permutation(forecasts.n) % folds
     units = _units(forecasts)
-    if forecasts.record_weights is not None:  # differences of weights would round away small ones
-        return ((units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
-    whole = units.summed()
-    return ((part, whole.without(part)) for part in (units.summed(fold == k) for k in range(folds)))
+    return ((units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
 
 
 def _by_numbers(
@@ -57,9 +54,9 @@ def _by_numbers(
     chances = np.full(folds, 1 / folds)
     events = generator.multinomial(ones, chances)
     counts = events + generator.multinomial(forecasts.counts - ones, chances)
-    whole = _counted(forecasts.counts, ones, forecasts.n)
-    parts = (_counted(counts[:, k], events[:, k], forecasts.n) for k in range(folds))
-    return ((part, whole.without(part)) for part in parts)
+    for held, held_events in zip(counts.T, events.T, strict=True):
+        rest = _counted(forecasts.counts - held, ones - held_events, forecasts.n)
+        yield _counted(held, held_events, forecasts.n), rest
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> FoldUnits:
@@ -82,7 +79,7 @@ class FoldUnits:
     counts: npt.NDArray[np.int64]
     scale: float
 
-    def summed(self, which: npt.NDArray[np.bool_] | slice = slice(None)) -> FoldUnits:
+    def summed(self, which: npt.NDArray[np.bool_]) -> FoldUnits:
         """Return one unit for each level that `which` holds something of."""
         level = self.level[which]
         starts = np.flatnonzero(np.diff(level, prepend=-1))
@@ -93,15 +90,6 @@ class FoldUnits:
             np.add.reduceat(self.counts[which], starts),
             self.scale,
         )
-
-    def without(self, part: FoldUnits) -> FoldUnits:
-        """Return what is left of all levels without a part of them, which is exact for numbers of records."""
-        weights, outcomes, counts = self.weights.copy(), self.outcomes.copy(), self.counts.copy()
-        weights[part.level] -= part.weights
-        outcomes[part.level] -= part.outcomes
-        counts[part.level] -= part.counts
-        left = np.flatnonzero(counts)
-        return FoldUnits(self.level[left], weights[left], outcomes[left], counts[left], self.scale)
 
 
 def _units(forecasts: Forecasts) -> FoldUnits:

@@ -336,19 +336,18 @@ class Linear:
         try:
             columns = tuple(np.array(column, dtype=np.float64) for column in stored["coefficients"])
             scales = tuple(None if scale is None else float(scale) for scale in stored["scales"])
-            made = cls(float(stored["intercept"]), columns, scales)
+            intercept = float(stored["intercept"])
+            fits = [
+                column.ndim == 1 and (scale is None or (len(column) == 1 and 0 < scale < np.inf))
+                for column, scale in zip(columns, scales, strict=True)
+            ]
+            finite = bool(np.isfinite([intercept, *np.concatenate(columns)]).all())
+            usable = finite and len(fits) == features and all(fits)
         except (KeyError, TypeError, ValueError):
-            made = cls(np.nan, (), ())
-        finite = np.isfinite([made.intercept, *(scale for scale in made.scales if scale is not None)]).all()
-        shaped = all(column.ndim == 1 and np.isfinite(column).all() for column in made.columns)
-        single = all(
-            scale is None or (len(column) == 1 and scale > 0)
-            for column, scale in zip(made.columns, made.scales, strict=False)
-        )
-        right = len(made.columns) == len(made.scales) == features
-        if not (finite and shaped and single and right):
+            usable = False
+        if not usable:
             raise InvalidInputError("a linear model", f"must have {features} columns of numbers")
-        return made
+        return cls(intercept, columns, scales)
 
 
 def logistic_regression(rows: Array, outcome: Array, weight: Array, categorical: Sequence[int]) -> Linear:

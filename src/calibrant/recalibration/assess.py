@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from calibrant.recalibration.gain import Gains, gain_interval
 from calibrant.recalibration.maps.base import IdentityMap, Map
 from calibrant.recalibration.registry import Fitted, Report
 from calibrant.recalibration.samples import CellSample, ClassRecords, RowSample, Sample
-from calibrant.results import Array, Table, html_paragraphs, json_object, number_cell, text_cell
+from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
 
 Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
 Procedure = Callable[[Sample], Fitted]
@@ -43,8 +43,8 @@ WITHOUT_INTERVAL = {"smooth", "u_calibration"}
 BORDERLINE = "borderline: another split of the records says otherwise"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+@dataclass(frozen=True, slots=True, repr=False)
+class Change(Result):
     """One measure of held-out records before and after, and the gain (before - after) with its interval."""
 
     before: float
@@ -58,8 +58,8 @@ class Change:
         return "–" if math.isnan(self.lower) else f"{format_value(self.lower)} to {format_value(self.upper)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Assessment:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Assessment(Result):
     """What recalibration gains on records it was not fitted to.
 
     `gain`, `lower`, `upper`, `before` and `after` are mean log losses, in nats, as `log_loss` computes them;
@@ -116,10 +116,8 @@ class Assessment:
             f" {after:,.6g} after."
         )
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields, here and of the changes, that hold only approximately."""
-        return ("lower", "upper")
+    approximate: ClassVar[tuple[str, ...]] = ("lower", "upper")  # here and of the changes
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
 
     def sheet(self) -> Table:
         """Return held-out measures before and after recalibration, and the gain with its interval."""
@@ -151,25 +149,18 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
-        stored = {name: value for name, value in named.items() if value is not None}
-        stored["changes"] = {name: json_object(asdict(change)) for name, change in self.changes.items()}
-        stored["for_whom"] = None if self.for_whom is None else self.for_whom.to_dict()
-        lists = {"wrong_certain": list(self.wrong_certain), "approximate": list(self.approximate)}
-        return {**stored, **lists}
+        stored = Result.to_dict(self)
+        return {name: item for name, item in stored.items() if item is not None or name == "for_whom"}
 
     @classmethod
-    def from_dict(cls, figures: Mapping[str, Any]) -> Assessment:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """Rebuild from what `to_dict` returned, in this version or an earlier one."""
-        stored = {one.name: figures[one.name] for one in fields(cls) if one.name in figures}
-        changes = {name: dict(change) for name, change in figures["changes"].items()}
-        for name in WITHOUT_INTERVAL & set(changes):  # version 0.2.0 had one
-            changes[name] |= {"lower": math.nan, "upper": math.nan}
-        stored["changes"] = MappingProxyType({name: Change(**change) for name, change in changes.items()})
-        if stored.get("for_whom") is not None:
-            stored["for_whom"] = GroupAssessment.from_dict(stored["for_whom"])
-        before, after = figures.get("wrong_certain", (0.0, 0.0))
-        return cls(**{**stored, "wrong_certain": (float(before), float(after))})
+        changes = {
+            name: {**change, "lower": None, "upper": None} if name in WITHOUT_INTERVAL else change
+            for name, change in stored["changes"].items()
+        }  # version 0.2.0 had intervals of all measures
+        found = super(Assessment, cls).from_dict({**stored, "changes": changes})
+        return replace(found, changes=MappingProxyType(dict(found.changes)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from calibrant.inference.pvalues import LEVEL, bonferroni
 from calibrant.metrics.scores import CLIP
 from calibrant.parallel import dot
 from calibrant.recalibration.maps.columns import EncodedColumns, coded
-from calibrant.results import Array, Table, json_object, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 CONFIDENCE = 0.95  # of audits, and that no limit of any group is wrong
 SUBPOPULATIONS, DRAWS = 300, 99  # of audits by covariates
@@ -40,8 +40,13 @@ Members = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSide:
+def _written(pvalue: float | None, is_bound: bool) -> str:
+    shown = pvalue_text(pvalue, is_bound)
+    return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupSide(Result):
     """The predictions of a group, as they are or repaired, against the outcomes.
 
     `difference` is observed minus predicted, with the 95% interval `low` to `high` of this group alone;
@@ -62,19 +67,13 @@ class GroupSide:
             group.mean_prediction, group.difference, *group.limits, group.pvalue, group.pvalue_is_bound, brier
         )
 
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> GroupSide:
-        ends = {name: math.nan if stored[name] is None else stored[name] for name in ("low", "high")}
-        return cls(**{**stored, **ends})
-
     @property
     def wrong(self) -> bool:
         return self.pvalue is not None and self.pvalue <= LEVEL
 
     @property
     def written_pvalue(self) -> str:
-        shown = pvalue_text(self.pvalue, self.pvalue_is_bound)
-        return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
+        return _written(self.pvalue, self.pvalue_is_bound)
 
     @property
     def with_interval(self) -> str:
@@ -93,8 +92,8 @@ class GroupSide:
         return f"{size} points too {'low' if self.difference > 0 else 'high'}"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeInterval:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChangeInterval(Result):
     """By how much something grew, with limits that hold for all groups at once."""
 
     value: float
@@ -106,8 +105,8 @@ class ChangeInterval:
         return self.lower <= 0 <= self.upper
 
 
-@dataclass(frozen=True, slots=True)
-class GroupChange:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupChange(Result):
     """One group before and after a repair, on records that the repair was not fitted to.
 
     `farther` is by how much its mean prediction moved away from the observed frequency (negative: closer),
@@ -123,12 +122,6 @@ class GroupChange:
     farther: ChangeInterval
     brier: ChangeInterval
     judged: bool
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> GroupChange:
-        sides = {name: GroupSide.from_dict(stored[name]) for name in ("before", "after")}
-        increases = {name: ChangeInterval(**stored[name]) for name in ("farther", "brier")}
-        return cls(**{**stored, **sides, **increases})
 
     @property
     def effect(self) -> str:
@@ -291,8 +284,8 @@ def _beyond_noise(increases: Sequence[ChangeInterval]) -> str:
     return f"beyond chance for {'all' if sure == of else f'{sure:,}'} of them"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupAudit:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupAudit(Result):
     """The audit of some predictions in short: M, M / sigma, the p-value, and the worst groups in words."""
 
     metric: float
@@ -313,11 +306,11 @@ class GroupAudit:
 
     @property
     def written_pvalue(self) -> str:
-        return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, self.draws))
+        return _written(self.pvalue, at_floor(self.pvalue, self.draws))
 
 
-@dataclass(frozen=True, slots=True)
-class GroupGain:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupGain(Result):
     """What a group gains in mean log loss (negative: it loses); the limits hold for all groups at once."""
 
     rule: str
@@ -327,8 +320,8 @@ class GroupGain:
     upper: float
 
 
-@dataclass(frozen=True, slots=True)
-class GroupAssessment:
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupAssessment(Result):
     """The audit of held-out predictions before and after, and the group that gains least.
 
     The audit may still reject after a repair; then it says so. `least` is the group with the smallest gain
@@ -345,33 +338,20 @@ class GroupAssessment:
     changes: tuple[GroupChange, ...] = ()
     audited: str = ""
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """What holds only approximately: folds share records, and the limits are of a limit law."""
-        return ("after", "least", "changes")
-
-    def to_dict(self) -> dict[str, Any]:
-        return json_object({**asdict(self), "approximate": self.approximate})
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> GroupAssessment:
-        sides = [GroupAudit(**{**stored[k], "worst": tuple(stored[k]["worst"])}) for k in ("before", "after")]
-        least = stored["least"]
-        least = None if least is None else GroupGain(**least)
-        changes = tuple(GroupChange.from_dict(one) for one in stored.get("changes", ()))
-        return cls(sides[0], sides[1], least, int(stored["groups"]), changes, str(stored.get("audited", "")))
+    # folds share records, and the limits are of a limit law
+    approximate: ClassVar[tuple[str, ...]] = ("after", "least", "changes")
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
 
     def __str__(self) -> str:
         audited = f"audit of {self.audited}" if self.audited else "audit"
-        pvalues = [side.written_pvalue for side in (self.before, self.after)]
-        before, after = (f"p {text}" if text[0] in "<≤" else f"p = {text}" for text in pvalues)
+        before, after = self.before.written_pvalue, self.after.written_pvalue
         lines = [f"{audited}: {before} before, {after} after", self.finding]
         return "\n".join([*lines, *(f"who pays, {one}" for one in self.who_pays)])
 
     @property
     def finding(self) -> str:
         """What the audit says of the repaired predictions: one sentence for every command and page."""
-        if self.rejected:
+        if self.after.rejected:
             still = "still rejects, the predictions are still wrong"
             new = "rejects, which it did not before: the predictions are wrong"
             return (
@@ -405,27 +385,14 @@ class GroupAssessment:
     @property
     def who_pays(self) -> list[str]:
         """For whom the repair makes it worse: in points, by Brier score, by log loss and by the audit."""
-        by_log_loss = [] if self.least is None else [f"by log loss: {self.worst_off_sentence}"]
+        by_log_loss, least = list[str](), self.least
+        if least is not None:
+            by_log_loss.append(
+                f"by log loss: of {pluralize(self.groups, 'group')}, {least.rule} "
+                f"{'loses most' if least.gain < 0 else 'gains least'}: {least.gain:+.4f} nats "
+                f"(approximately {least.lower:+.4f} to {least.upper:+.4f})"
+            )
         return [*groups_worse_off(self.changes), *by_log_loss, *newly_wrong(self.changes)]
-
-    @property
-    def rejected(self) -> bool:
-        return self.after.rejected
-
-    @property
-    def worst_off_sentence(self) -> str:
-        if self.least is None:
-            return ""
-        least, loses = self.least, self.least.gain < 0
-        return (
-            f"of {pluralize(self.groups, 'group')}, {least.rule} {'loses most' if loses else 'gains least'}: "
-            f"{least.gain:+.4f} nats (approximately {least.lower:+.4f} to {least.upper:+.4f})"
-        )
-
-
-def smallest_judged(records: int) -> int:
-    """Return how many records a group must have to be judged: fewer say nothing."""
-    return max(1, min(MIN_GROUP_RECORDS, records // 20))
 
 
 def for_whom(
@@ -442,7 +409,7 @@ def for_whom(
 
     The values of the columns in `groups`, alone and in pairs, are groups; the others are split at random.
     """
-    smallest = smallest_judged(len(outcome))
+    smallest = max(1, min(MIN_GROUP_RECORDS, len(outcome) // 20))  # records of a group that is judged
     named = {name: column for name, column in covariates.items() if name in groups}
     others = {name: column for name, column in covariates.items() if name not in named}
     sides = before, after

@@ -45,7 +45,7 @@ from calibrant.recalibration.samples import (
     rows_of,
     sample_of,
 )
-from calibrant.recalibration.storage import FitFacts, counted_out
+from calibrant.recalibration.storage import FitFacts
 from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
 
 
@@ -213,7 +213,9 @@ def recalibrate(
     for note in fitted.notes:
         if note != UNCHANGED:
             warnings.warn(note, RecalibrationWarning, stacklevel=2)
-    return replace(fitted, details=counted_out(fitted.details, dropped))
+    if not dropped:
+        return fitted
+    return replace(fitted, details=MappingProxyType({**fitted.details, "dropped": dropped}))
 
 
 def fit_sample(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from calibrant.recalibration.samples import (
     probabilities_of_logits,
 )
 from calibrant.recalibration.storage import FitFacts, as_dict, save_recalibration, stored_fields
-from calibrant.results import NOTHING, Array, html_paragraphs
+from calibrant.results import NOTHING, Array, Result, html_paragraphs
 
 NO_RECORDS = "the records were not kept"
 
@@ -328,8 +328,8 @@ BAND_METHOD = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MapBand:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MapBand(Result):
     """Limits of the true calibration curve, one pair per prediction, at `confidence`.
 
     They hold for each prediction individually, not for all of them at once.
@@ -340,14 +340,8 @@ class MapBand:
     confidence: float
     how: str = BAND_METHOD
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        return ("lower", "upper")
-
-    def to_dict(self) -> dict[str, Any]:
-        limits = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
-        rough = list(self.approximate)
-        return {**limits, "confidence": self.confidence, "approximate": rough, "how": self.how}
+    approximate: ClassVar[tuple[str, ...]] = ("lower", "upper")
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
 
 
 def map_band(sample: Sample, fitted: Map, p: Array, confidence: float) -> MapBand:

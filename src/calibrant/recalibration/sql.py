@@ -40,6 +40,10 @@ NEARLY_ZERO = 1e-290  # a product with the slope of a map could be too small for
 MAX_SPARK_NUMBERS = 500  # numbers that Spark takes one by one
 
 
+def _operation(sign: str) -> Callable[[Sql, Sql | float], Sql]:
+    return lambda one, other: Sql(f"({one.text} {sign} {_text(other)})")
+
+
 class Sql:
     """A piece of SQL that can be added, multiplied and compared like a number."""
 
@@ -48,17 +52,7 @@ class Sql:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def __add__(self, other: Sql | float) -> Sql:
-        return Sql(f"({self.text} + {_text(other)})")
-
-    def __sub__(self, other: Sql | float) -> Sql:
-        return Sql(f"({self.text} - {_text(other)})")
-
-    def __mul__(self, other: Sql | float) -> Sql:
-        return Sql(f"({self.text} * {_text(other)})")
-
-    def __truediv__(self, other: Sql | float) -> Sql:
-        return Sql(f"({self.text} / {_text(other)})")
+    __add__, __sub__, __mul__, __truediv__ = map(_operation, "+-*/")
 
     def __neg__(self) -> Sql:
         return Sql(f"(-{self.text})")

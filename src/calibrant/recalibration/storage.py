@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from calibrant.recalibration.maps.base import (
 from calibrant.recalibration.maps.classes import ClassMap, OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.groups import AugmentMap, BoostMap, HierarchicalMap, PatchMap, RulePatchMap
 from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap, StepMap
+from calibrant.results import json_object
 
 if TYPE_CHECKING:
     from calibrant.recalibration.result import Recalibration
@@ -46,11 +46,6 @@ class FitFacts:
     weights: str  # "sampling" or "frequency"
     seed: int
     data: str = ""  # hash of the levels
-
-
-def counted_out(details: Mapping[str, Any], dropped: int) -> Mapping[str, Any]:
-    """Return details of a fit with the number of rows that were left out for a missing value, if any were."""
-    return MappingProxyType({**details, "dropped": dropped}) if dropped else details
 
 
 FORMAT = 2  # from 2 on with a checksum
@@ -73,11 +68,11 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
         "calibrant_recalibration": FORMAT,
         "method": fitted.method,
         "chosen": fitted.chosen,
-        "options": _plain(fitted.options),
+        "options": json_object(fitted.options),
         "map": map_to_dict(fitted.map),
         "fit": facts,
         "notes": list(fitted.notes),
-        "details": _plain(fitted.details),
+        "details": json_object(fitted.details),
         "columns": fitted.columns,
         "classes": list(fitted.classes),
         "knots": None if knots is None else [knots.values.tolist(), knots.rates.tolist()],
@@ -85,18 +80,6 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
         "why_not_assessed": why_not,
     }
     return {**stored, CHECKSUM: checksum_of(stored)}
-
-
-def _plain(item: Any) -> Any:
-    if isinstance(item, Mapping):
-        return {str(key): _plain(value) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return [_plain(value) for value in item]
-    if isinstance(item, float) and not math.isfinite(item):
-        return None
-    if hasattr(item, "tolist"):
-        return item.tolist()
-    return item if isinstance(item, (str, int, float, bool, type(None))) else str(item)
 
 
 def save_recalibration(fitted: Recalibration, path: Path) -> None:

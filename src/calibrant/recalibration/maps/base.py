@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.fits.levels import MIN_CLIP
-from calibrant.results import Array
+from calibrant.results import Array, json_object
 
 MAX_LOGIT = 700.0  # the logit beyond which exp would overflow
 
@@ -157,8 +157,9 @@ class Map(ABC):
         """Return the recalibrated predictions; `p` is checked, one number per row."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields of the map, ready for JSON."""
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        """Return the form and the fields of the map, ready for JSON."""
+        names = [one.name for one in fields(self)]  # type: ignore[arg-type]  # of a dataclass
+        return json_object({"form": self.form, **{name: getattr(self, name) for name in names}})
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -197,16 +198,6 @@ class Map(ABC):
     def thinned(self, tolerance: float) -> Map:
         """Return a map with fewer numbers that differs by at most `tolerance`; itself where it has few."""
         return self
-
-
-def _plain(item: Any) -> Any:
-    if isinstance(item, Map):
-        return map_to_dict(item)
-    if isinstance(item, tuple):
-        return [_plain(one) for one in item]
-    if hasattr(item, "to_dict"):
-        return item.to_dict()
-    return item.tolist() if isinstance(item, np.ndarray) else item
 
 
 def map_to_dict(fitted: Map) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from calibrant.formatting import format_value
 from calibrant.inputs import finite_number, whole_number
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap
-from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.registry import Fit, Fitted
 from calibrant.recalibration.samples import RowSample, Sample
 
 Ends = Literal["kt", "raw"]
@@ -73,18 +73,6 @@ def limits(sample: Sample, *, seed: int) -> Fitted:
     return Fitted(LogisticMap(0.0, 1.0, 1.0, clip), (), details)
 
 
-def shift(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    return _fitted(sample, "shift", shrink, clip)
-
-
-def platt(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    return _fitted(sample, "platt", shrink, clip)
-
-
-def temperature(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    return _fitted(sample, "temperature", shrink, clip)
-
-
 def temperature_of(slope: float) -> float | None:
     """Return the temperature by which logits are divided, None where it is infinite.
 
@@ -94,17 +82,20 @@ def temperature_of(slope: float) -> float | None:
     return 1 / slope if abs(slope) > 1e-300 else None
 
 
-def beta(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
-    return _fitted(sample, "beta", shrink, clip)
+def _logistic_method(family: Family) -> Fit:
+    def fit(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
+        fit = logistic(sample.levels, family, shrink=shrink, clip=clip)
+        width = fit.width if fit.width < float("inf") else None
+        details = {"clip": fit.clip, "width": width, **_clipped(sample.levels, fit.clip)}
+        if family == "temperature":
+            details["temperature"] = temperature_of(fit.low)
+        return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
+
+    return fit
 
 
-def _fitted(sample: Sample, family: Family, shrink: Shrink, clip: Clip) -> Fitted:
-    fit = logistic(sample.levels, family, shrink=shrink, clip=clip)
-    width = fit.width if fit.width < float("inf") else None
-    details = {"clip": fit.clip, "width": width, **_clipped(sample.levels, fit.clip)}
-    if family == "temperature":
-        details["temperature"] = temperature_of(fit.low)
-    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
+shift, temperature = _logistic_method("shift"), _logistic_method("temperature")
+platt, beta = _logistic_method("platt"), _logistic_method("beta")
 
 
 def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
