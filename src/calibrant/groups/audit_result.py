@@ -211,14 +211,14 @@ class Group:
         return bound / self.sigma * sigma_0 if sigma_0 > 0 else bound  # no prediction leaves any doubt
 
     def __str__(self) -> str:
-        real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
+        p = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
         if self.tested_by == "mean":
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
             value, where = f"Kuiper {format_value(self.kuiper)}", self._where
         off = self.finding(where)
         off = f"; predictions {off}" if off.startswith("too") else f"; {off}" if off else ""
-        return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{off}"
+        return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{p}{off}"
 
 
 def group_values(group: Group) -> dict[str, Any]:

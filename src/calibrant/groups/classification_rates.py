@@ -66,8 +66,8 @@ class ErrorRates(Result):
     dropped: int
 
     def __str__(self) -> str:
-        apart = max(self.groups, key=lambda g: g.false_negative.value if g.false_negative.of else -1.0)
-        missed = f"{apart.name} misses the most events: {apart.false_negative}"
+        worst = max(self.groups, key=lambda g: g.false_negative.value if g.false_negative.of else -1.0)
+        missed = f"{worst.name} misses the most events: {worst.false_negative}"
         return f"At a threshold of {self.threshold:g}, {missed}. {TRADE_OFF}"
 
     def sheet(self) -> Table:

@@ -162,8 +162,8 @@ class GroupComparison(Result):
             high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
             p = f"Holm-adjusted {pvalue_phrase(pair.adjusted)}"
             pairs.append(f"At equal predictions, the outcome is more likely in {high} than in {low} ({p}).")
-        mixed = f"All values of {self.within_column} together:" if self.within_column else ""
-        overall = [mixed, self.sentence(), *pairs, *self._drift(), self._how()]
+        heading = f"All values of {self.within_column} together:" if self.within_column else ""
+        overall = [heading, self.sentence(), *pairs, *self._drift(), self._how()]
         return " ".join([*self._within_each(), *filter(None, overall)])
 
     def _within_each(self) -> list[str]:

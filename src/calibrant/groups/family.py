@@ -236,17 +236,17 @@ class AgainstOthers:
         """The p-values by rule, Bonferroni-adjusted for all subpopulations tested."""
         records, groups = self._records, self._groups
         if not groups:
-            alone = {}
+            single = {}
         elif isinstance(records, Records):
             weight = records.weight if records.weighted else None
             clusters = None if self._clusters is None else self._clusters.codes
             rates = _are_rates(records)
             overall = OverallCurve(records.prediction, records.outcome, weight, clusters, rates=rates)
-            alone = {rule: overall.pvalue(batch.members_of(0)) for rule, batch in groups.items()}
+            single = {rule: overall.pvalue(batch.members_of(0)) for rule, batch in groups.items()}
         else:
-            alone = {rule: records.against_others(batch) for rule, batch in groups.items()}
+            single = {rule: records.against_others(batch) for rule, batch in groups.items()}
         del self._records, self._groups  # what is large
-        return {rule: bonferroni_pvalue(pvalue, self._tests) for rule, pvalue in alone.items()}
+        return {rule: bonferroni_pvalue(pvalue, self._tests) for rule, pvalue in single.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"pvalues": self.pvalues}
@@ -427,12 +427,12 @@ class TestFamily:
     def _intervals(self) -> list[tuple[float, float] | None]:
         """Return the interval of each difference: of all groups if sums suffice, else of the worst few."""
         records = self.records
-        alike = not isinstance(records, Records) or (
+        sums_suffice = not isinstance(records, Records) or (
             not records.weighted
             and self.clusters is None
             and bool(np.all((records.outcome == 0) | (records.outcome == 1)))
         )
-        if alike:
+        if sums_suffice:
             names = ("effective", "mean_prediction", "mean_outcome", "squares")
             moments = binary_moments(*(self._column(name, described=True) for name in names))
             low, high = difference_interval(moments, CONFIDENCE)
@@ -452,13 +452,13 @@ class TestFamily:
         """Return the curves of the worst subpopulations."""
         return tuple(map_threads(self._curve, (batch for _, batch in self.worst[:MAX_CURVES])))
 
-    def _curve(self, alone: Batch) -> GroupCurve:
-        members = alone.members_of(0)
+    def _curve(self, batch: Batch) -> GroupCurve:
+        members = batch.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
         points = thinned_curve(members, self.terms.rows, stretch)
         weight, prediction, curve = np.vstack((points[:1], points)).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
-        return GroupCurve(alone.rules[0], weight / weight[-1], prediction, curve / weight[-1])
+        return GroupCurve(batch.rules[0], weight / weight[-1], prediction, curve / weight[-1])
 
 
 def _are_rates(records: Records) -> bool:
