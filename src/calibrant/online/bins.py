@@ -21,8 +21,8 @@ from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array
 
-_MASK = 2**64 - 1
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_MAX_UINT64 = 2**64 - 1
+_INCREMENT, _MULTIPLIER_1, _MULTIPLIER_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _TO_UNIT = 1.0 / 2**53
 
 
@@ -32,23 +32,23 @@ def counter_uniform(seed: int, counter: int) -> float:
     >>> counter_uniform(0, 0)
     0.6524484863740322
     """
-    return (_mixed(_mixed(seed & _MASK) ^ (counter & _MASK)) >> 11) * _TO_UNIT
+    return (_mixed(_mixed(seed & _MAX_UINT64) ^ (counter & _MAX_UINT64)) >> 11) * _TO_UNIT
 
 
 def _mixed(x: int) -> int:
     """Return one output of splitmix64 (Steele, Lea and Flood 2014)."""
-    z = (x + _STEP) & _MASK
-    z = ((z ^ (z >> 30)) * _FIRST) & _MASK
-    z = ((z ^ (z >> 27)) * _SECOND) & _MASK
+    z = (x + _INCREMENT) & _MAX_UINT64
+    z = ((z ^ (z >> 30)) * _MULTIPLIER_1) & _MAX_UINT64
+    z = ((z ^ (z >> 27)) * _MULTIPLIER_2) & _MAX_UINT64
     return z ^ (z >> 31)
 
 
 def counter_uniforms(seed: int, first: int, count: int) -> Array:
     """Return the coins of `count` counters in a row, the same as one by one."""
-    z = np.uint64(_mixed(seed & _MASK)) ^ np.arange(first, first + count, dtype=np.uint64)
-    z = z + np.uint64(_STEP)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
+    z = np.uint64(_mixed(seed & _MAX_UINT64)) ^ np.arange(first, first + count, dtype=np.uint64)
+    z = z + np.uint64(_INCREMENT)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_MULTIPLIER_1)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_MULTIPLIER_2)
     uniform: Array = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * _TO_UNIT
     return uniform
 
