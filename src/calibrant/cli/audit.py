@@ -9,18 +9,9 @@ from typing import Any, get_args
 import click
 
 from calibrant.cli import options as opt
+from calibrant.cli import output as out
 from calibrant.cli import rows
 from calibrant.cli.exit_codes import UNDECIDED
-from calibrant.cli.output import (
-    SavedPage,
-    in_csv,
-    page_out,
-    print_note,
-    print_result,
-    show_json,
-    show_sheet,
-    show_values,
-)
 from calibrant.cli.reading import takes_censored
 from calibrant.evaluation.tables import PAGE_WIDTH
 from calibrant.files import atomic_write
@@ -70,7 +61,7 @@ BILLION = click.IntRange(1, 1_000_000_000)
 @click.option("--null", type=click.Choice(get_args(audits.NullName)), default="auto",
               help="How p-values are simulated; signs hold for weights that follow the outcome.")  # fmt: skip
 @opt.flag("--search", help="Search the covariates for the worst; confirm on other rows.")
-@page_out
+@out.page_out
 @opt.file_option(
     "--rules", help="Write the groups that are off beyond chance as JSON, for calibrant recalibrate --rules."
 )
@@ -79,7 +70,7 @@ BILLION = click.IntRange(1, 1_000_000_000)
 @opt.as_json
 def audit(
     file: FileNames, covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None,
-    clusters: str | None, search: bool, html: SavedPage, rules: str | None, top: int, json_: bool,
+    clusters: str | None, search: bool, html: out.SavedPage, rules: str | None, top: int, json_: bool,
     **options: Any,
 ) -> None:  # fmt: skip
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
@@ -138,14 +129,14 @@ def audit(
         found = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
         sure = [group.rule for group in found if group.is_wrong()]
         written = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
-        print_note(f"{pluralize(len(written), 'rule')}: {atomic_write(rules, rules_to_json(written))}")
+        out.print_note(f"{pluralize(len(written), 'rule')}: {atomic_write(rules, rules_to_json(written))}")
     if html:
         from calibrant.report.pages import audit_page
 
         html.write(audit_page(audited, **html.heading(f"For whom: {subject}"), confirmed=confirmed))
     if json_:
         data = audited.to_dict(top)
-        show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
+        out.show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
     else:
         _show(audited, confirmed, top)
     if audited.reason:
@@ -154,26 +145,26 @@ def audit(
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
     for line in filter(None, audited.sentences()):
-        print_result(textwrap.fill(line, PAGE_WIDTH))
-    if in_csv():
-        show_values([group_values(group) for group in audited.groups[:top]])
+        out.print_result(textwrap.fill(line, PAGE_WIDTH))
+    if out.in_csv():
+        out.show_values([group_values(group) for group in audited.groups[:top]])
         if confirmed is not None:
-            show_values([group_values(one.group) for one in confirmed.findings[:top]])
+            out.show_values([group_values(one.group) for one in confirmed.findings[:top]])
         return
-    print_result()
+    out.print_result()
     ordered = audited.by_error()
-    show_sheet(group_table(ordered[:top]), blank=False)
+    out.show_sheet(group_table(ordered[:top]), blank=False)
     if len(ordered) > top:
-        print_result(f"... {pluralize(len(ordered) - top, 'more group')}; --top {len(ordered)} shows all")
-    print_result(f"\n{textwrap.fill(_method(audited), PAGE_WIDTH)}")
+        out.print_result(f"... {pluralize(len(ordered) - top, 'more group')}; --top {len(ordered)} shows all")
+    out.print_result(f"\n{textwrap.fill(_method(audited), PAGE_WIDTH)}")
     if confirmed is not None:
         title = (
             f"\nSearched {pluralize(confirmed.examined, 'subpopulation')} of "
             f"{pluralize(confirmed.searched, 'row')}; {pluralize(confirmed.taken, 'rule')} confirmed on "
             f"{confirmed.confirming:,} others"
         )
-        show_sheet(group_table([one.group for one in confirmed.findings[:top]]), title, blank=False)
-        print_result(f"Not tested there: {confirmed.not_tested}.")
+        out.show_sheet(group_table([one.group for one in confirmed.findings[:top]]), title, blank=False)
+        out.print_result(f"Not tested there: {confirmed.not_tested}.")
 
 
 def _method(audited: Audit) -> str:

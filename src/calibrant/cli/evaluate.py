@@ -15,18 +15,9 @@ from calibrant.cli import rows
 from calibrant.cli.output import one_line, print_result, show_sheet
 from calibrant.cli.reading import CensoredColumn, kept, log_summary, rows_typed, takes_censored
 from calibrant.errors import InvalidInputError
+from calibrant.evaluation import tables
 from calibrant.evaluation.evaluate import Evaluation
 from calibrant.evaluation.evaluate import evaluate as evaluate_rows
-from calibrant.evaluation.tables import (
-    PAGE_WIDTH,
-    first_rows,
-    first_table,
-    leading_groups,
-    measure_table,
-    measure_values,
-    more_groups,
-    notes,
-)
 from calibrant.evaluation.verdict import Verdict
 from calibrant.formatting import format_value
 from calibrant.groups.audit_result import group_table, group_values
@@ -115,7 +106,7 @@ def show_evaluation(
     audit = evaluation.audit
     if out.in_csv():
         print_result(evaluation.verdict.sentence)
-        out.show_values(measure_values(evaluation.rows))
+        out.show_values(tables.measure_values(evaluation.rows))
         if audit is not None:
             out.show_values([group_values(group) for group in audit.groups])
     else:
@@ -128,16 +119,17 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
     """Print one screen: verdict, small table, groups, notes and the next step."""
     verdict = evaluation.verdict
     print_result("\n".join(map(one_line, filter(None, (verdict.what, verdict.whom)))) + "\n")
-    table = measure_table if len(first_rows(evaluation.rows)) == len(evaluation.rows) else first_table
+    every_row = len(tables.first_rows(evaluation.rows)) == len(evaluation.rows)
+    table = tables.measure_table if every_row else tables.first_table
     show_sheet(table(evaluation.rows, evaluation.confidence))
     if evaluation.audit is not None:
-        show_sheet(group_table(leading_groups(evaluation.audit)), blank=False)
-        print_result(f"{more_groups(evaluation.audit)}\n")
+        show_sheet(group_table(tables.leading_groups(evaluation.audit)), blank=False)
+        print_result(f"{tables.more_groups(evaluation.audit)}\n")
     if log is not None and log.answers is not None:
-        print_result(textwrap.fill(str(log.answers), PAGE_WIDTH))
+        print_result(textwrap.fill(str(log.answers), tables.PAGE_WIDTH))
         if log.answers.thresholds:
             show_sheet(log.answers.table())
-    said = list(notes(evaluation))
+    said = list(tables.notes(evaluation))
     distance = evaluation.over_points
     if distance is not None:
         value, lower, upper = map(format_value, (distance.value, distance.lower, distance.upper))
@@ -145,7 +137,7 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
         count = len(distance.details["points"])
         said.insert(0, f"Distance to calibration over {count:,} points: {value}{proven}.")
     for note in said:
-        print_result(textwrap.fill(one_line(note), PAGE_WIDTH))
+        print_result(textwrap.fill(one_line(note), tables.PAGE_WIDTH))
     print_result(f"\nNext: {one_line(next_step)}")
 
 

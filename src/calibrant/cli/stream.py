@@ -13,16 +13,8 @@ import click
 import numpy as np
 
 from calibrant.cli import options as opt
+from calibrant.cli import output
 from calibrant.cli import rows as ordered
-from calibrant.cli.output import (
-    SavedPage,
-    page_out,
-    print_note,
-    print_result,
-    readable_number,
-    show_json,
-    show_table,
-)
 from calibrant.cli.rows import OrderedRows
 from calibrant.errors import InvalidInputError
 from calibrant.files import atomic_write, lock_file
@@ -55,13 +47,13 @@ MAX_DISTANCE_ROWS = 100_000  # rows up to which the lower distance is computed w
 @opt.file_option("--state", help="File that keeps the calibrator between runs.")
 @opt.file_option("--output", "-o", "--out", "out", help="CSV file to write, in the order of FILE.")
 @opt.columns_option("--keep", help="More columns for --output, an id say.")
-@page_out
+@output.page_out
 @opt.same_option
 @opt.as_json
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
-    keep: list[str] | None, html: SavedPage, same: bool, json_: bool,
+    keep: list[str] | None, html: output.SavedPage, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
@@ -198,17 +190,17 @@ def _scores(y: Array, p: Array) -> dict[str, float | None]:
 
 def _show(summary: Mapping[str, Any], json_: bool) -> None:
     if json_:
-        show_json(summary)
+        output.show_json(summary)
         return
     table = [
-        [name, *("" if value is None else readable_number(value) for value in summary[name].values())]
+        [name, *("" if value is None else output.readable_number(value) for value in summary[name].values())]
         for name in ("raw", "calibrated")
     ]
     if summary["learnt"]:
-        show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
+        output.show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
     else:
-        print_result("No outcome is known yet, so nothing was learned and there are no scores.")
-    print_note(*_promises(summary))
+        output.print_result("No outcome is known yet, so nothing was learned and there are no scores.")
+    output.print_note(*_promises(summary))
 
 
 def _promises(summary: Mapping[str, Any]) -> list[str]:

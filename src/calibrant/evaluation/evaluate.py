@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibrant.errors import InvalidInputError, reject_name
+from calibrant.evaluation import tables
 from calibrant.evaluation.repair_preview import Preview, group_differences, preview, propose, why_absent
 from calibrant.evaluation.rows import (
     LOCATION_MEASURE,
@@ -21,15 +22,7 @@ from calibrant.evaluation.rows import (
     measure_rows,
     select_measures,
 )
-from calibrant.evaluation.tables import (
-    PAGE_WIDTH,
-    WHOLE,
-    Facts,
-    first_table,
-    leading_groups,
-    more_groups,
-    notes,
-)
+from calibrant.evaluation.tables import Facts
 from calibrant.evaluation.verdict import Verdict, verdict
 from calibrant.files import atomic_write, check_target
 from calibrant.forecasts import Forecasts
@@ -99,23 +92,26 @@ class Evaluation:
         return rows[name]
 
     def __repr__(self) -> str:
-        verdict = self.verdict
-        parts = ["\n".join(textwrap.fill(text, PAGE_WIDTH) for text in (verdict.what, verdict.whom) if text)]
-        parts.append(first_table(self.rows, self.confidence).as_text(PAGE_WIDTH))
+        width = tables.PAGE_WIDTH
+
+        def filled(*texts: str) -> str:
+            return "\n".join(textwrap.fill(text, width) for text in texts if text)
+
+        parts = [filled(self.verdict.what, self.verdict.whom)]
+        parts.append(tables.first_table(self.rows, self.confidence).as_text(width))
         if self.audit is not None:
-            groups = group_table(leading_groups(self.audit)).as_text(PAGE_WIDTH)
-            parts.append(f"{groups}\n{more_groups(self.audit)}")
-        parts.append("\n".join(line for note in notes(self) for line in textwrap.wrap(note, PAGE_WIDTH)))
-        parts.append(textwrap.fill(f"Next: {verdict.next_step}", PAGE_WIDTH))
+            groups = group_table(tables.leading_groups(self.audit)).as_text(width)
+            parts.append(f"{groups}\n{tables.more_groups(self.audit)}")
+        parts += [filled(*tables.notes(self)), filled(f"Next: {self.verdict.next_step}")]
         return "\n\n".join(filter(None, parts))
 
     def _repr_html_(self) -> str:
         shown = html_paragraphs(self.verdict.what, self.verdict.whom)
-        shown += first_table(self.rows, self.confidence).as_html()
+        shown += tables.first_table(self.rows, self.confidence).as_html()
         if self.audit is not None:
-            shown += group_table(leading_groups(self.audit)).as_html()
-            shown += html_paragraphs(more_groups(self.audit))
-        return shown + html_paragraphs(f"Next: {self.verdict.next_step}", " ".join(notes(self)))
+            shown += group_table(tables.leading_groups(self.audit)).as_html()
+            shown += html_paragraphs(tables.more_groups(self.audit))
+        return shown + html_paragraphs(f"Next: {self.verdict.next_step}", " ".join(tables.notes(self)))
 
     @property
     def charts(self) -> Mapping[str, Any]:
@@ -306,7 +302,7 @@ def _audited(
 
     data, plain = (forecasts, forecasts.binary) if sketch is None else (sketch, True)
     found = audit(data, groups=groups, draws=draws, seed=seed, variant="plain" if plain else "real")
-    whole = rows.get(WHOLE)
+    whole = rows.get(tables.WHOLE)
     if whole is None or whole.low is None or whole.high is None:
         return found
     everyone = replace(found.everyone, interval=(whole.low, whole.high))
