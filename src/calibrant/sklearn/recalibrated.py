@@ -144,13 +144,15 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             got = f"got {self.response!r}"
             raise ValueError(f"response must be auto, predict_proba or decision_function; {got}")
         if self.response == "predict_proba" or not hasattr(fitted, "decision_function"):
-            return np.asarray(fitted.predict_proba(X), dtype=np.float64)
-        from scipy.special import expit, softmax
+            table = np.asarray(fitted.predict_proba(X), dtype=np.float64)
+        else:
+            from scipy.special import expit, softmax
 
-        score = np.asarray(fitted.decision_function(X), dtype=np.float64)
-        if score.ndim == 2:
-            return softmax(score, axis=1)
-        return np.column_stack([expit(-score), expit(score)])
+            score = np.asarray(fitted.decision_function(X), dtype=np.float64)
+            two = score.ndim == 1
+            table = np.column_stack([expit(-score), expit(score)]) if two else softmax(score, axis=1)
+        table = np.clip(table, 0.0, 1.0)
+        return table / table.sum(axis=1, keepdims=True)
 
     def _fitted_map(self, held: Any, y: Any, sample_weight: Any) -> Recalibration:
         strange = np.setdiff1d(y, self.classes_)
@@ -160,13 +162,11 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
                 f"y must hold classes that the estimator was fitted to, {list(self.classes_)}; {got}"
             )
         place = np.searchsorted(self.classes_, y)
-        table = np.clip(held, 0.0, 1.0)
-        table = table / table.sum(axis=1, keepdims=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RecalibrationWarning)  # in `recalibration_.notes`
             return recalibrate(
                 place,
-                table[:, 1] if len(self.classes_) == 2 else table,
+                held[:, 1] if len(self.classes_) == 2 else held,
                 method=self.method,
                 sample_weight=sample_weight,
                 seed=self.random_state,
@@ -176,8 +176,7 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def predict_proba(self, X: Any) -> Any:
         """Return recalibrated probabilities, one column per class."""
         check_is_fitted(self)
-        table = np.clip(self._response(self.estimator_, X), 0.0, 1.0)
-        table = table / table.sum(axis=1, keepdims=True)
+        table = self._response(self.estimator_, X)
         if len(self.classes_) > 2:
             return self.recalibration_.predict(table)
         rates = self.recalibration_.predict(table[:, 1])

@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.methods.curves import WRONG_WAY, temperature_of
-from calibrant.recalibration.registry import Fitted, Method, Report
+from calibrant.recalibration.registry import Fit, Fitted, Method, Report
 from calibrant.recalibration.samples import ClassRecords, sample_of
 from calibrant.results import Array
 
@@ -30,16 +30,16 @@ def temperature(records: ClassRecords, *, seed: int) -> Fitted:
     return _fitted(records, "temperature", 0.0)
 
 
-def vector(
-    records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
-) -> Fitted:
-    return _fitted(records, "vector", _settled(records, "vector", penalty, seed, report))
+def _penalized_method(family: Family) -> Fit:
+    def fit(
+        records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
+    ) -> Fitted:
+        return _fitted(records, family, _settled(records, family, penalty, seed, report))
+
+    return fit
 
 
-def dirichlet(
-    records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
-) -> Fitted:
-    return _fitted(records, "dirichlet", _settled(records, "dirichlet", penalty, seed, report))
+vector, dirichlet = _penalized_method("vector"), _penalized_method("dirichlet")
 
 
 def _fitted(records: ClassRecords, family: Family, penalty: float) -> Fitted:
