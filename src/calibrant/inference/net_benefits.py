@@ -28,7 +28,7 @@ from calibrant.inference.paired_rows import complete_rows, models_given, named_m
 from calibrant.inference.pvalues import bonferroni
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.fixed_payoff import checked_thresholds
-from calibrant.parallel import checked_draws, in_blocks, recorded_seed
+from calibrant.parallel import checked_draws, dot, in_blocks, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, frame_of, number_cell, text_cell
 
@@ -91,13 +91,13 @@ class _Shares:
     def of(cls, rows: DecisionRows, shares: Sequence[Share], factors: Array) -> _Shares:
         w, clusters, width = rows.weights, rows.clusters, factors.shape[1]
         value = np.stack([share.summed(share.terms, width) for share in shares])
-        covariance, effect, squares = _by_records(shares, w, value), 1.0, float(w @ w)
+        covariance, effect, squares = _by_records(shares, w, value), 1.0, dot(w, w)
         if clusters is not None and not clusters.all_single:
             covariance = _by_clusters(shares, clusters, w, value, covariance)
             totals = clusters.total(w)
-            effect = max(1.0, float(totals @ totals) / squares)  # none was seen: assume the worst correlation
+            effect = max(1.0, dot(totals, totals) / squares)  # none was seen: assume the worst correlation
         variance = np.einsum("iit->it", covariance)
-        largest = [float(w @ one.terms) / one.terms.sum() if one.terms.any() else w.max() for one in shares]
+        largest = [dot(w, one.terms) / one.terms.sum() if one.terms.any() else w.max() for one in shares]
         unseen = np.array([1 / (effect * max(squares, weight)) for weight in largest])[:, None]
         inner = (value > 1e-14) & (value < 1 - 1e-14) & (variance > 0)
         spread = np.divide(value * (1 - value), variance, out=np.ones_like(value), where=inner)
@@ -194,7 +194,7 @@ def _critical(drawn: Array, scale: Array, share: float) -> float:
 
 def _by_records(shares: Sequence[Share], w: Array, value: Array) -> Array:
     """Return sum of w^2 (I_i - a_i) (I_j - a_j) over the records, from sums over those that count."""
-    (number, width), squares = value.shape, float(w @ w)
+    (number, width), squares = value.shape, dot(w, w)
     own = [share.summed(w * share.terms, width) for share in shares]
     covariance = np.empty((number, number, width))
     for i, one in enumerate(shares):
@@ -247,7 +247,7 @@ def _drawn_curves(
         return np.zeros((draws, width)), np.zeros((draws, 1))
     w, low, high = rows.weights[differ], low[differ], high[differ]
     parts = np.stack([sign[differ] * part[differ] for part in rows.parts])
-    rest = math.sqrt(max(0.0, float(rows.weights @ rows.weights) - float(w @ w)))
+    rest = math.sqrt(max(0.0, dot(rows.weights, rows.weights) - dot(w, w)))
     unit, normal = np.arange(len(low)), False
     if rows.clusters is not None and not rows.clusters.all_single:
         unit = rows.clusters.take(differ).codes

@@ -437,7 +437,9 @@ def cluster_summary(forecasts: Forecasts) -> ClusterSummary:
 
 def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
     """Refuse clusters too few, or too few of them on one side, for signs or resampling to mean anything."""
-    above, below = (len(np.unique(clusters.codes[side])) for side in (residuals > 0, residuals < 0))
+    above, below = (
+        np.count_nonzero(np.bincount(clusters.codes[side])) for side in (residuals > 0, residuals < 0)
+    )
     single = min(MIN_SINGLE_SIDE, -(-clusters.number // 5))  # few records are fine where sides are balanced
     noun, least = ("record", single) if clusters.all_single else ("cluster", MIN_EITHER_SIDE)
     if found.effective < MIN_CLUSTERS:

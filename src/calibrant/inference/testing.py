@@ -161,7 +161,7 @@ def run_test(
         counted = replace(drawing, draws=draws)
         if signs is not None:
             return _sign_test(signs, entry, method, guarded, counted)
-        return _exact_test(forecasts, entry, method, null, counted)
+        return _exact_test(forecasts, entry, method, _taken(forecasts, entry), null, counted)
 
     if level is None:
         return test(drawing.draws)
@@ -169,10 +169,15 @@ def run_test(
 
 
 def _exact_test(
-    forecasts: Forecasts, entry: Measure, method: Method, null: NullDraws | None, drawing: Drawing
+    forecasts: Forecasts,
+    entry: Measure,
+    method: Method,
+    taken: tuple[float, dict[str, Any]],
+    null: NullDraws | None,
+    drawing: Drawing,
 ) -> TestResult:
-    """Test by a limit law, or by independent outcomes drawn."""
-    value, details = _taken(forecasts, entry)
+    """Test by a limit law, or by independent outcomes drawn; `taken` is the statistic with its details."""
+    value, details = taken
     mean, centre = _null_mean(forecasts, entry), centre_of(forecasts, entry)
     law, reason = _law_to_use(forecasts, entry, method)
     if law is not None:
@@ -231,7 +236,7 @@ def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, dr
     """
     forecasts, found = null.forecasts, null.check_enough()
     law, reason = _law_of_signs(null, entry, method)
-    value, details = _taken(forecasts, entry)
+    value, details = taken = _taken(forecasts, entry)
     if law is not None:  # scaled by the squares that the records show
         scale = law.scale(forecasts) if law.fractions else float(np.linalg.norm(null.record_residuals))
         bad = float(badness(entry, value, 0.0 if entry.signed else entry.ideal))
@@ -244,7 +249,7 @@ def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, dr
     else:
         pvalue, mean = _signed_pvalue(null, entry, drawing)
     if guarded and law is None and pvalue <= MAX_GUARDED_PVALUE:
-        pvalue = max(pvalue, _exact_test(forecasts, entry, "auto", None, drawing).pvalue)
+        pvalue = max(pvalue, _exact_test(forecasts, entry, "auto", taken, None, drawing).pvalue)
     log_pvalue = math.log(pvalue) if pvalue > 0 else -math.inf
     kind, draws, seed = ("signs", drawing.draws, drawing.seed) if law is None else ("asymptotic", 0, None)
     known = None if null.clusters.all_single else found
