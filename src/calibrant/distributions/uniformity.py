@@ -166,7 +166,12 @@ def pit(
     observed = statistics(np.sort(values)[None, :])[0]
     null, codes = _null(len(y), count, used), None
     if clusters is not None:
-        codes = _codes(clusters, len(y))
+        labels = to_array(clusters, "clusters")
+        check_same_length(labels, y, ("clusters", "y_true"))
+        codes = np.unique(labels.astype(str), return_inverse=True)[1]
+        if codes.max() < 9:
+            got, hint = f"got {codes.max() + 1}", "resampling so few says nothing"
+            raise InvalidInputError("clusters", "must have at least 10 labels", got, hint)
         null = _resampled(values, codes, count, used)
     reached = np.count_nonzero(null >= observed * (1 - 1e-12), axis=0)
     edges = np.linspace(0, 1, cells + 1)
@@ -199,23 +204,9 @@ def _null(n: int, draws: int, seed: int) -> Array:
         sums = np.cumsum(gaps, axis=1)
         return statistics(sums[:, :-1] / sums[:, -1:])
 
-    found = in_blocks(simulate, draws, width=size, seed=seed)
-    return found * (_scale(size) / _scale(n))
-
-
-def _scale(n: int) -> Array:
-    root = n**0.5
-    return np.array([root + 0.155 + 0.24 / root, root + 0.12 + 0.11 / root, 1.0])
-
-
-def _codes(clusters: Any, n: int) -> npt.NDArray[np.intp]:
-    labels = to_array(clusters, "clusters")
-    check_same_length(labels, np.empty(n), ("clusters", "y_true"))
-    codes = np.unique(labels.astype(str), return_inverse=True)[1]
-    if codes.max() < 9:
-        got, hint = f"got {codes.max() + 1}", "resampling so few says nothing"
-        raise InvalidInputError("clusters", "must have at least 10 labels", got, hint)
-    return codes
+    roots = np.sqrt([size, n])
+    one, other = np.array([roots + 0.155 + 0.24 / roots, roots + 0.12 + 0.11 / roots, [1.0, 1.0]]).T
+    return in_blocks(simulate, draws, width=size, seed=seed) * (one / other)
 
 
 def _resampled(values: Array, codes: npt.NDArray[np.intp], draws: int, seed: int) -> Array:
