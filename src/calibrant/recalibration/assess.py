@@ -305,7 +305,7 @@ class Assessor:
     def _unseen(self, own: Gains) -> float:
         """Return what the map could gain on predictions of exactly 0 or 1 that were never wrong here.
 
-        One that is wrong costs 36 nats, and few records say little of how often that is: k that were all
+        One that is wrong costs 36 nats, and few records cannot show how often that happens: k that were all
         right leave a rate of up to 1 - 0.025^(1/k).
         """
         if isinstance(self.records, ClassRecords):

@@ -31,17 +31,17 @@ MAX_LOSS_SE = 1.0  # standard errors on held-out records by which a simpler cand
 MIN_GAIN_SE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
 TEST_LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
 LINE, CURVE, SHIFTS = "platt", "spline", "hierarchical"
-MIN_CURVE_RECORDS = 500  # records from which a curve is fitted well enough where only a test speaks for it
+MIN_CURVE_RECORDS = 500  # records from which a curve is fitted well enough where only a test supports it
 MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
 MIN_COMPILED_LEVELS = 3_000  # levels from which compiling the kernels pays off in a choice
 
 
 def _chosen(sample: Sample, offered: Sequence[Method], costs_by_method: Mapping[str, Costs]) -> Method:
-    """Return the simplest change as good as the best if its gain is sure, else what a test speaks for.
+    """Return the simplest change as good as the best if its gain is sure, else what a test supports.
 
     Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
-    records Cox's test found miscalibration that the cross-fitted gain did not show. It speaks for its own
-    line alone; with 1,000 records a test for a bend found curves whose intercept and slope are right. A test
+    records Cox's test found miscalibration that the cross-fitted gain did not show. It supports its own
+    line only; with 1,000 records a test for a bend found curves whose intercept and slope are right. A test
     of differences between groups likewise decides for shifts of groups that are better on held-out records,
     but by less than one standard error: such a margin alone changes with the folds.
     """

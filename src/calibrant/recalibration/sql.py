@@ -143,10 +143,7 @@ class SparkAlgebra(SqlAlgebra):
 
 
 def search_steps(cuts: Array) -> tuple[list[int], Array]:
-    """Return the sizes of the steps of a binary search, and the cuts so filled up that no step leaves them.
-
-    They are filled up with 2, which no prediction reaches.
-    """
+    """Return the step sizes of a binary search, and the cuts padded with 2, which no prediction reaches."""
     steps = [2**k for k in reversed(range(len(cuts).bit_length()))]
     return steps, np.append(cuts, [2.0] * (2 * steps[0] - 1 - len(cuts)))
 

@@ -21,7 +21,6 @@ from calibrant.recalibration.maps.base import (
     map_to_dict,
     refused,
     stored_number,
-    stored_numbers,
 )
 from calibrant.recalibration.maps.classes import ClassMap, OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.groups import AugmentMap, BoostMap, HierarchicalMap, PatchMap, RulePatchMap
@@ -134,12 +133,7 @@ def _check_types(stored: Mapping[str, Any]) -> None:
     for name in ("options", "details"):
         if not isinstance(stored[name], Mapping):
             raise refused(name, "must be an object", stored[name])
-    knots, assessed = stored.get("knots"), stored["assessment"]
-    if knots is not None:
-        pair = knots if isinstance(knots, list) and len(knots) == 2 else [None, None]
-        values, rates = (stored_numbers({"knots": part}, "knots") for part in pair)
-        if len(values) != len(rates):
-            raise refused("knots", "must be two lists of one length", knots)
+    assessed = stored["assessment"]
     if assessed is not None:
         for name in ("gain", "lower", "upper", "before", "after", "confidence"):
             stored_number(assessed, name)

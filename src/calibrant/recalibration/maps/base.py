@@ -37,7 +37,7 @@ class Algebra(Protocol):
         """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
 
 
-def expit(eta: Any, largest: float, algebra: Algebra) -> Any:
+def expit_expression(eta: Any, largest: float, algebra: Algebra) -> Any:
     """Return 1 / (1 + e^-eta); `largest` bounds |eta|, which is held back where exp could overflow."""
     held = eta if largest <= MAX_LOGIT else algebra.clip(eta, -MAX_LOGIT, MAX_LOGIT)
     return algebra.number(1.0) / (algebra.exp(-held) + 1.0)

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
-from calibrant.fits.levels import expit as rates_of
-from calibrant.fits.levels import logit
+from calibrant.fits.levels import expit, logit
 from calibrant.fits.logistic import LogisticFit
 from calibrant.kernels.cumulative import kept_knots
 from calibrant.recalibration.maps.base import (
@@ -20,7 +19,7 @@ from calibrant.recalibration.maps.base import (
     Knot,
     Map,
     MapBins,
-    expit,
+    expit_expression,
     refused,
     stored_clip,
     stored_numbers,
@@ -190,7 +189,7 @@ class SplineMap(Map):
 
         def shifted(p: Array) -> Array:
             place = logit(p, self.clip)
-            return rates_of(place + shift(place))
+            return expit(place + shift(place))
 
         return block_by_block(shifted, p)
 
@@ -205,7 +204,7 @@ class SplineMap(Map):
             lambda start, slope, shift: (place - start) * slope + shift,
         )
         largest = float(np.abs(self.shifts).max() - np.log(self.clip))
-        return expit(place + shifted, largest, algebra)
+        return expit_expression(place + shifted, largest, algebra)
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -338,7 +337,7 @@ class LogisticMap(Map):
         def mapped(p: Array) -> Array:
             clipped = np.clip(p, self.clip, 1.0 - self.clip)
             eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
-            return rates_of(eta)
+            return expit(eta)
 
         return block_by_block(mapped, p)
 
@@ -350,4 +349,4 @@ class LogisticMap(Map):
         else:
             eta = algebra.log(clipped) * self.low - algebra.log(rest) * self.high + self.intercept
         largest = abs(self.intercept) - (abs(self.low) + abs(self.high)) * float(np.log(self.clip))
-        return expit(eta, largest, algebra)
+        return expit_expression(eta, largest, algebra)

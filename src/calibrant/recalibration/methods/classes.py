@@ -52,7 +52,7 @@ def _fitted(records: ClassRecords, family: Family, penalty: float) -> Fitted:
 
 
 def wrong_way(matrix: Array) -> tuple[str, ...]:
-    """Return a note on classes whose own logarithm speaks against them, more than against the others."""
+    """Return a note on classes whose own logarithm lowers their probability more than that of the others."""
     own = np.diag(matrix)
     others = (matrix.sum(axis=0) - own) / (len(matrix) - 1)
     reversed_ = np.flatnonzero(own < others)

@@ -51,11 +51,11 @@ def hierarchical(
 ) -> Fitted:
     """Fit the spline, then intercept, slope and one shift per level of every covariate.
 
-    Where nothing speaks for a change, intercept, slope and shifts are shrunk to those of no change; numbers
+    Where nothing supports a change, intercept, slope and shifts are shrunk to those of no change; numbers
     are cut at `bins` quantiles.
     """
     whole_number("bins", bins, 2)
-    assert sample.covariates is not None  # the registry row says so
+    assert sample.covariates is not None  # as the registry row requires
     given = _encoded(sample)
     leveled = given.binned(bins)
     count = sum(one.count for one in leveled)
@@ -138,7 +138,7 @@ def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
     for numbers the two sides of each of the `bins` quantiles.
     """
     whole_number("bins", bins, 2)
-    assert sample.covariates is not None  # the registry row says so
+    assert sample.covariates is not None  # as the registry row requires
     start = spline(sample, seed=seed)
     x = logit(start.map.predict(sample.predictions), CLIP)
     held_out = sample.fold_of(10, seed) < 10 * HELD_OUT_SHARE
@@ -215,7 +215,7 @@ def boost(
     """
     whole_number("leaves", leaves, 2)
     whole_number("trees", trees, STAGE_TREES)
-    assert sample.covariates is not None  # the registry row says so
+    assert sample.covariates is not None  # as the registry row requires
     start = spline(sample, seed=seed)
     given = _encoded(sample)
     x = logit(start.map.predict(sample.predictions), CLIP)
@@ -255,7 +255,7 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     if model not in get_args(Model):
         raise reject_name("model", str(model), list(get_args(Model)))
     whole_number("times", times, 1)
-    assert sample.covariates is not None  # the registry row says so
+    assert sample.covariates is not None  # as the registry row requires
     given = _encoded(sample)
     features = given.features
     weight = np.ascontiguousarray(sample.weights)
