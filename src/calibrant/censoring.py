@@ -88,17 +88,18 @@ class Censored:
         """
         drawn = np.asarray(counts, dtype=np.float64)
         kept = (self.time >= self.horizon) | (self.event > 0)
-        until, result = np.minimum(self.time, self.horizon), np.zeros(len(self))
-        for rows, times in self._by_stratum:
-            inverse = _inverse_before(times, self.time[rows], drawn[rows], self.event[rows] == 0)
-            result[rows] = np.where(kept[rows], inverse[np.searchsorted(times, until[rows])], 0.0)
+        result = np.zeros(len(self))
+        for rows, times, places in self._by_stratum:
+            inverse = _inverse_before(places, drawn[rows], self.event[rows] == 0)
+            until = np.minimum(places, np.searchsorted(times, self.horizon))
+            result[rows] = np.where(kept[rows], inverse[until], 0.0)
         return drawn * np.where((drawn > 0) | np.isfinite(result), result, 1.0)
 
     @cached_property
-    def _by_stratum(self) -> list[tuple[npt.NDArray[np.intp], Array]]:
-        """Rows and distinct times of each stratum; rows with a missing value belong to none."""
+    def _by_stratum(self) -> list[tuple[npt.NDArray[np.intp], Array, npt.NDArray[np.intp]]]:
+        """Rows and distinct times of each stratum, and which each row has; rows with a gap belong to none."""
         codes = [np.flatnonzero(self.strata == code) for code in range(int(self.strata.max()) + 1)]
-        return [(rows, np.unique(self.time[rows])) for rows in codes if len(rows)]
+        return [(rows, *np.unique(self.time[rows], return_inverse=True)) for rows in codes if len(rows)]
 
     def __repr__(self) -> str:
         return (
@@ -200,11 +201,10 @@ def _codes(strata: Any, times: Array) -> npt.NDArray[np.intp]:
     return np.array(found, dtype=np.intp)
 
 
-def _inverse_before(times: Array, time: Array, counts: Array, is_censored: npt.NDArray[np.bool_]) -> Array:
+def _inverse_before(places: npt.NDArray[np.intp], counts: Array, is_censored: npt.NDArray[np.bool_]) -> Array:
     """Return 1 / G just before each distinct time, and after all; G is the Kaplan-Meier estimate."""
-    places = np.searchsorted(times, time)
-    losses = np.bincount(places, weights=counts * is_censored, minlength=len(times))
-    events = np.bincount(places, weights=counts * ~is_censored, minlength=len(times))
+    losses = np.bincount(places, weights=counts * is_censored)
+    events = np.bincount(places, weights=counts * ~is_censored)
     at_risk = np.cumsum((losses + events)[::-1])[::-1] - events  # who has an event is not censored then
     left = at_risk - losses
     ratio = np.divide(at_risk, left, out=np.where(losses > 0, np.inf, 1.0), where=left > 0)
@@ -212,8 +212,8 @@ def _inverse_before(times: Array, time: Array, counts: Array, is_censored: npt.N
 
 
 def _check_horizon(made: Censored) -> None:
-    for rows, times in made._by_stratum:
-        inverse = _inverse_before(times, made.time[rows], np.ones(len(rows)), made.event[rows] == 0)
+    for rows, times, places in made._by_stratum:
+        inverse = _inverse_before(places, np.ones(len(rows)), made.event[rows] == 0)
         if np.isinf(inverse[np.searchsorted(times, made.horizon)]):
             where = "" if made.strata.max() == 0 else f" of the stratum of row {rows[0]}"
             got = f"got {made.horizon:g}; the last record{where} is censored at {times[-1]:g}"
