@@ -153,15 +153,16 @@ def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
     >>> chunked_sum(lambda part: np.arange(10.0)[part] ** 2, 10)
     285.0
     """
+    return _sum_between(terms, 0, count)
 
-    def between(start: int, stop: int) -> float:
-        if stop - start <= TERMS_AT_ONCE:
-            return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
-        half = (stop - start) // 2
-        middle = start + half - half % 8
-        return between(start, middle) + between(middle, stop)
 
-    return between(0, count)
+def _sum_between(terms: Callable[[slice], Array], start: int, stop: int) -> float:
+    """Sum a part; an inner function that calls itself keeps its arrays until garbage is collected."""
+    if stop - start <= TERMS_AT_ONCE:
+        return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
+    half = (stop - start) // 2
+    middle = start + half - half % 8
+    return _sum_between(terms, start, middle) + _sum_between(terms, middle, stop)
 
 
 def chunked_max(terms: Callable[[slice], Array], count: int) -> float:

@@ -172,9 +172,10 @@ def difference(
     scale is the deviation of the draws, which swapping the models does not change.
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
-    one, other = np.where(first > second, high, low), np.where(second > first, high, low)
-    kinds = [Share(low, stop, terms) for terms in rows.parts for stop in (one, other)]
+    stops = np.where(first > second, high, low), np.where(second > first, high, low)
+    kinds = [Share(low, stop, terms) for terms in rows.parts for stop in stops]
     shares = _Shares.of(rows, kinds, np.stack([gain, -gain, -cost, cost]))
+    del kinds, stops  # several columns, while the draws need memory
     single = shares.ends(z)
     drawn, mass = _drawn_curves(rows, low, high, np.where(first > second, 1.0, -1.0), gain, cost, draws, seed)
     half = np.minimum(single.value - single.lower, single.upper - single.value)
@@ -245,8 +246,8 @@ def _drawn_curves(
     differ, width = high > low, len(gain)
     if not differ.any():
         return np.zeros((draws, width)), np.zeros((draws, 1))
-    w, low, high = rows.weights[differ], low[differ], high[differ]
-    parts = np.stack([sign[differ] * part[differ] for part in rows.parts])
+    w, y, low, high = sign[differ] * rows.weights[differ], rows.outcomes[differ], low[differ], high[differ]
+    parts = np.stack([w * y, w * (1 - y)])
     rest = math.sqrt(max(0.0, dot(rows.weights, rows.weights) - dot(w, w)))
     unit, normal = np.arange(len(low)), False
     if rows.clusters is not None and not rows.clusters.all_single:
