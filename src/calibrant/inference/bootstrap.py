@@ -94,17 +94,17 @@ class Resampler:
         self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
         self._cell_of: npt.NDArray[np.intp] | None = None
         if is_clustered(forecasts):
-            self._draw = self._by_clusters
+            self._draw_method = Resampler._by_clusters
             self._clusters, self._summary = record_clusters(forecasts), cluster_summary(forecasts)
             self._independent /= max(1.0, self._summary.design_effect)
             self._sum_by_cluster()
             self.width = max(self._clusters.number, 4 * forecasts.levels)
         elif forecasts.record_outcomes is not None:
             reweighted = forecasts.censoring is not None and forecasts.record_weights is not None
-            self._draw = self._by_censored if reweighted else self._by_records
+            self._draw_method = Resampler._by_censored if reweighted else Resampler._by_records
             self.width = forecasts.records.length if reweighted else forecasts.n
         elif has_equal_weights(forecasts) and forecasts.binary:
-            self._draw = self._by_counts
+            self._draw_method = Resampler._by_counts
             if forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels:
                 self.width = 2 * forecasts.levels
             else:
@@ -112,7 +112,7 @@ class Resampler:
                 cells = np.concatenate([ones, forecasts.counts - ones])
                 self._cell_of = np.repeat(np.arange(len(cells)), cells)
         else:
-            self._draw = self._by_sketch
+            self._draw_method = Resampler._by_sketch
             self.exact, self.width = False, 2 * forecasts.levels
         self.mixed = _mixed(added, self._independent)
         self.centre = self.centre_of(forecasts)
@@ -126,7 +126,7 @@ class Resampler:
         return 1.0 if self._summary is None else self._summary.widening(confidence)
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        return self._draw(generator, rows)
+        return self._draw_method(self, generator, rows)
 
     def _by_counts(self, generator: np.random.Generator, rows: int) -> Resamples:
         f = self.forecasts
