@@ -100,30 +100,28 @@ def interpolated(x: Array, values: Array, heights: Array) -> Array:
 
 
 def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array], Array]:
-    find = finder(values, "right", size)
+    find, end = finder(values, "right", size), np.append(heights, heights[-1])
+    base, slope, height = linear_pieces(values, heights)
 
     def linear(x: Array) -> Array:
-        right = find(x)
-        left, right = np.maximum(right - 1, 0), np.minimum(right, len(values) - 1)
-        start, stop, base = heights[left], heights[right], values[left]
-        with np.errstate(invalid="ignore"):  # before and after all knots a piece has no length
-            rise = slopes(stop - start, values[right] - base)
-        result = start + rise * (x - base)
-        return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
+        piece = find(x)
+        start, stop = height[piece], end[piece]
+        result = x - base[piece]
+        result *= slope[piece]
+        result += start
+        return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop), out=result))
 
     return linear
 
 
-def slopes(rises: Array, runs: Array) -> Array:
-    """Return the slope of each piece; 0 where it is too short to have a finite one."""
-    with np.errstate(over="ignore", divide="ignore"):
-        slope = rises / runs
-    return np.where(np.isfinite(slope), slope, 0.0)
-
-
 def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
-    """Return start, slope and height of each piece, the constant ones before and after all knots included."""
-    slope = np.concatenate(([0.0], slopes(np.diff(heights), np.diff(values)), [0.0]))
+    """Return start, slope and height of each piece, the constant ones before and after all knots included.
+
+    A piece that is too short for a finite slope has slope 0.
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        slope = np.diff(heights) / np.diff(values)
+    slope = np.concatenate(([0.0], np.where(np.isfinite(slope), slope, 0.0), [0.0]))
     return np.concatenate((values[:1], values)), slope, np.concatenate((heights[:1], heights))
 
 
