@@ -13,7 +13,7 @@ import pytest
 
 import calibrant as cb
 
-FACES = ("calibrant.cli", "calibrant.report", "calibrant.sklearn")  # show results of other rooms
+FACES = ("calibrant.cli", "calibrant.report", "calibrant.sklearn")  # show results of other packages
 ENDS = {"pvalue", "adjusted", "lower", "upper", "low", "high", "null_upper"}
 PROVEN = {"Certified", "Measurement", "Distances"}  # bounds by arithmetic on the data at hand, not by a law
 MAPS = {"LogisticMap", "Patch", "StepMap"}  # ends of a range of predictions, and of Venn and Abers
@@ -26,6 +26,7 @@ PARTS = {  # of a result that speaks for them
     "Benefit": "NetBenefits",
     "BenefitDifference": "NetBenefits",
     "ValidationRow": "ValidationTable",
+    **dict.fromkeys(["Change", "ChangeInterval", "GroupAudit", "GroupGain", "GroupSide"], "Assessment"),
 }
 
 
