@@ -1,4 +1,4 @@
-"""`calibrant abstain`: when to answer, at a promised error rate."""
+"""`calibrant abstain`: when to answer, with a guaranteed error rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calibrant.records import Missing
 @column_option("--outcome", "-y", required=True, help="Column: 1 if the answer was right, else 0.")
 @column_option("--prediction", "-p", required=True, help="Column of the confidence in the answer.")
 @click.option("--risk", type=float, required=True, help="Largest error rate to accept among the answers.")
-@option_of(choose_threshold, "--confidence", help="Probability of keeping the promise.")
+@option_of(choose_threshold, "--confidence", help="Confidence of the guarantee.")
 @missing
 @charts_out
 @option_of(risk_coverage, "--draws", help="Simulated data sets for the comparison with promised risks.")
@@ -30,7 +30,7 @@ def abstain(
 ) -> None:  # fmt: skip
     """Choose the confidence above which to answer, so that at most --risk of the answers are wrong.
 
-    Exit code 0: a threshold is promised. 3: too little data to promise one.
+    Exit code 0: a threshold with this guarantee exists. 3: too little data to guarantee one.
     """
     refuse_many(file)
     read, _ = read_table(file, [outcome, prediction], [])
