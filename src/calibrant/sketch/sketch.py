@@ -231,7 +231,7 @@ class Sketch:
         ends = np.searchsorted(table.keys, np.arange(len(labels) + 1) * size)
         for number, label in enumerate(labels if self.by else ()):
             part = table[ends[number] : ends[number + 1]]
-            own = Contents(self.cells, (), ((),), replace(part, keys=part.keys - number * size))
+            own = Contents(self.cells, (), ((),), part.renamed(part.keys - number * size))  # a copy
             found[label[0] if len(label) == 1 else label] = Sketch._of(own)
         return MappingProxyType(found)
 
