@@ -206,7 +206,7 @@ def _null(n: int, draws: int, seed: int) -> Array:
 
     roots = np.sqrt([size, n])
     one, other = np.array([roots + 0.155 + 0.24 / roots, roots + 0.12 + 0.11 / roots, [1.0, 1.0]]).T
-    return in_blocks(simulate, draws, width=size, seed=seed) * (one / other)
+    return np.asarray(in_blocks(simulate, draws, width=size, seed=seed) * (one / other))
 
 
 def _resampled(values: Array, codes: npt.NDArray[np.intp], draws: int, seed: int) -> Array:
