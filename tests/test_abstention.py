@@ -165,3 +165,9 @@ def test_simulated_extremes_are_those_of_whole_rows(n):
     for generator in map(np.random.default_rng, np.random.SeedSequence(5).spawn(3 // rows)):
         whole += list(np.cumsum((generator.random((rows, n)) < p) - p, axis=1)[:, ends])
     assert found.tolist() == [[max(0.0, sums.max()), max(0.0, -sums.min())] for sums in whole]
+
+
+def test_more_labels_are_named_only_where_they_would_help():
+    assert choose_threshold([1] * 10, [0.9] * 10, risk=0.05).more_labels == 49
+    assert choose_threshold([0, 1] * 20, np.linspace(0.1, 0.9, 40), risk=0.05).more_labels is None
+    assert choose_threshold([0], [0.0], risk=0.05).more_labels is None

@@ -333,7 +333,7 @@ def _largest_promised(answered: Any, errors: Array, n: int, risk: float, confide
 def _more_labels(answered: Any, errors: Array, n: int, risk: float, confidence: float) -> int | None:
     """Estimate how many more labels let some set pass at its error rate of today."""
     first = _smallest_promised(risk, confidence)
-    if n < first and not errors[:1].any():
+    if n < first and len(answered) and answered[-1] == n and errors[-1] == 0:
         return first - n
     rates = errors / answered
     shown = (rates < risk) & (answered >= min(first, n) / 4)

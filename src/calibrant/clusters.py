@@ -54,7 +54,8 @@ class Clusters:
             mixed *= np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         rank = np.empty(self.number, dtype=np.intp)
-        rank[np.argsort(self.total(mixed / 2.0**64), kind="stable")] = np.arange(self.number)
+        size = np.bincount(self.codes, minlength=self.number)  # records of zeros only have the hash 0
+        rank[np.lexsort((size, self.total(mixed / 2.0**64)))] = np.arange(self.number)
         return Clusters(rank[self.codes], self.number, self.name)
 
     def total(self, terms: Array) -> Array:

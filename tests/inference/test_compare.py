@@ -237,3 +237,12 @@ def test_the_order_in_which_models_are_named_changes_nothing_but_the_sign(measur
         mirror = other[pair.first, pair.second]
         assert (pair.pvalue, pair.adjusted) == (mirror.pvalue, mirror.adjusted)
         assert (pair.lower, pair.upper) == pytest.approx((-mirror.upper, -mirror.lower), rel=1e-9)
+
+
+def test_labels_of_clusters_do_not_matter_where_rows_are_all_zero():
+    y, p, q = [0] * 12 + [1, 0] * 12, [0.0] * 12 + [0.6, 0.4] * 12, [0.0] * 12 + [0.7, 0.2] * 12
+    labels = np.append(np.arange(12), np.arange(24))
+    found = [
+        cb.compare(y, p, q, measure="brier", clusters=named).differences[0] for named in (labels, 23 - labels)
+    ]
+    assert found[0] == found[1]

@@ -179,3 +179,10 @@ def test_equal_models_differ_as_often_as_promised(size, stretch):
         predictions = {name: 1 / (1 + np.exp(-stretch * x)) for name, x in logits.items()}
         claims += bool(cb.compare(outcomes=outcomes, predictions=predictions, clusters=clusters).real)
     assert claims / sets <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / sets)
+
+
+def test_rounding_is_no_difference():
+    y = np.random.default_rng(0).integers(0, 2, 60)
+    p = {"a": np.full(60, 0.3), "b": np.full(60, 0.1 + 0.2)}
+    found = cb.compare(outcomes={"a": y, "b": y}, predictions=p)
+    assert all(pair.pvalue == 1 for pairs in found.differences.values() for pair in pairs)

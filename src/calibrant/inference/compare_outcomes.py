@@ -28,6 +28,7 @@ from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MIN_CLUSTERS = 10
+ROUNDING = 1e-12  # a difference of scores up to this is none
 MAX_PAIRS_NAMED = 4  # in the sentences; the table has them all
 ATB = "ATB, the squared calibration error averaged over all cuts in two bins, without its noise"
 AURC = "mean error rate when only the most confident answers are given, over all coverages"
@@ -271,8 +272,8 @@ def _difference(first: str, second: str, one: _Score, other: _Score, confidence:
     moved = one.influence - other.influence
     error = float(np.sqrt(count / (count - 1) * np.sum((moved - moved.mean()) ** 2)))
     difference = one.value - other.value
-    if error <= 1e-12:  # every cluster says the same
-        reach, p = 0.0, float(difference == 0)
+    if error <= ROUNDING:  # every cluster says the same
+        reach, p = 0.0, float(abs(difference) <= ROUNDING)
     else:
         reach = float(stdtrit(count - 1, 0.5 + confidence / 2)) * error
         p = float(2 * stdtr(count - 1, -abs(difference) / error))
