@@ -132,3 +132,15 @@ def test_neither_labels_of_clusters_nor_the_order_of_rows_change_a_comparison():
                 assert other.pvalue == first.pvalue
             else:
                 assert other.band_upper == pytest.approx(first.band_upper, rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1e150, 1e-150])
+def test_the_unit_of_weights_does_not_matter_with_clusters(weight):
+    c, y, p, q = list(range(20)) * 2, [0, 1] * 20, [0.2, 0.7] * 20, [0.3, 0.6] * 20
+    benefits, compared = (
+        [function(y, p, q, sample_weight=[unit] * 40, clusters=c, draws=99) for unit in (weight, 1.0)]
+        for function in (cb.net_benefits, cb.compare)
+    )
+    assert str(benefits[0]) == str(benefits[1])
+    assert compared[0].differences == compared[1].differences
+    assert compared[0].clusters == compared[1].clusters

@@ -193,7 +193,8 @@ def complete_rows(
             raise InvalidInputError("models", rule, f"got {len(y):,}, none complete")
         paired = replace(paired.take(~absent), dropped=int(np.count_nonzero(absent)))
     if paired.weights is not None:
-        paired = paired.take(paired.weights > 0)
+        weights = paired.weights / paired.weights.max()  # powers of huge ones would overflow
+        paired = replace(paired, weights=weights).take(weights > 0)
     return paired
 
 
