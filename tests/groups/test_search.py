@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from people import planted
 
 from calibrant import search_groups
 from calibrant.errors import CalibrantError
+from calibrant.groups.family import sizes_for_signs
+from calibrant.records import Records, check_records
 
 
 @pytest.mark.parametrize(
@@ -92,3 +95,18 @@ def test_real_responses_are_confirmed_by_random_signs():
         found += any("a" in one.rule for one in wrong.confirmed)
     assert found >= 18
     assert alarms <= 4  # 1 expected
+
+
+def test_weights_of_any_size_decide_how_many_records_signs_need():
+    y, p, columns = (
+        [-0.5, 0.5, -0.5, 0.5],
+        [0.3, 0.2, 0, -0.2],
+        {"g": ["b", "a", "b", "a"], "z": [1.0, 2, 3, 4]},
+    )
+    weights = [1e-49, 1e-64, 1e-97, 1e90]
+    found = search_groups(y, p, columns, draws=19, min_size=1, variant="real", sample_weight=weights)
+    assert 0 < found.worst.group.pvalue <= 1
+    rng = np.random.default_rng(5)
+    records = Records.of(check_records(rng.exponential(1, 50) ** 3, np.ones(50), rng.random(50), kind="real"))
+    tiny = replace(records, weight=records.weight * 2.0**-400)
+    assert sizes_for_signs(tiny) == sizes_for_signs(records) > (1, 1)

@@ -159,6 +159,7 @@ def sizes_for_signs(records: Records) -> tuple[int, int]:
     """
     residual = records.weight * (records.outcome - records.prediction)
     residual -= residual.mean()
+    residual /= float(np.abs(residual).max()) or 1.0  # squares of tiny weights would vanish
     spread = float(residual @ residual) / len(residual)
     skewness = float(np.mean(residual**3)) / spread**1.5 if spread else 0.0
     group, everyone = (math.ceil((skewness / most) ** 2) for most in (MAX_SKEWNESS, MAX_SKEWNESS_OF_ALL))
