@@ -168,6 +168,7 @@ def test_each_resample_of_a_comparison_has_the_weights_of_its_own_rows() -> None
     time, event, p = survival(40, 0.8)
     y = censored(time, event, 1.0)
     rows = complete_rows(y, {"a": p, "b": p**2}, None, "error", None).in_order()
+    time, event = rows.censored.censoring.time, rows.censored.censoring.event  # in the order of the draws
     times, weight = rows.draw(np.random.default_rng(3), 5)
     picked = np.random.default_rng(3).integers(0, 40, size=(5, 40))
     for k, chosen in enumerate(picked):  # the same resample, written out and weighted from scratch
@@ -175,7 +176,44 @@ def test_each_resample_of_a_comparison_has_the_weights_of_its_own_rows() -> None
         for j, row in enumerate(rows.censored.places):
             assert times[k, j] == np.count_nonzero(chosen == row)
             if times[k, j]:
-                assert weight[k, j] == pytest.approx(again.weight[chosen == row][0], rel=1e-12)
+                expected = again.weight[chosen == row][0] / y.largest_weight  # in units of the largest
+                assert weight[k, j] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_order_of_rows_does_not_matter_to_resamples(ties: bool) -> None:
+    rng = np.random.default_rng(0)
+    columns = {
+        "time": rng.exponential(1, 80),
+        "event": (rng.random(80) < 0.7).astype(int) + (rng.random(80) < 0.2),
+        "strata": rng.choice(["x", "y", "z"], 80),
+        "p": rng.random(80),
+        "q": rng.random(80),
+        "weight": rng.integers(1, 3, 80).astype(float),
+        "pair": np.array([f"pair {k // 2}" if k > 3 else None for k in range(80)]),
+    }
+    if ties:
+        columns["time"] = np.ceil(5 * columns["time"]) / 5
+        columns |= {name: np.clip(np.round(columns[name], 1), 0.1, 0.9) for name in ("p", "q")}
+
+    def resampled(order: np.ndarray) -> list[tuple[float, ...]]:
+        time, event, strata, p, q, weight, pair = (column[order] for column in columns.values())
+        p = np.where(p == p[np.argmin(order)], np.nan, p)  # the same predictions are missing in any order
+        y, how = censored(time, event, 1.0, strata=strata), {"missing": "drop", "draws": 39, "seed": 3}
+        found = [
+            cb.confidence_interval(y, p, measure=measure, sample_weight=given, **how)
+            for measure, given in (("kuiper", None), ("brier", weight), ("slope", None), ("e50", weight))
+        ]
+        found += [
+            cb.compare(y, p, q, measure=measure, clusters=clusters, **how).differences[0]
+            for measure, clusters in (("brier", None), ("smooth", None), ("brier", pair), ("atb", pair))
+        ]
+        return [(one.lower, one.upper, getattr(one, "pvalue", 0.0)) for one in found]
+
+    forward = resampled(np.arange(80))
+    for order in (np.arange(80)[::-1], rng.permutation(80)):
+        for found, expected in zip(resampled(order), forward, strict=True):
+            assert found == expected
 
 
 def compared(censoring: float, data_sets: int) -> float:

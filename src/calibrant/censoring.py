@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -198,7 +199,38 @@ def _codes(strata: Any, times: Array) -> npt.NDArray[np.intp]:
     check_same_length(labels, times, ("strata", "time"))
     names: dict[Any, int] = {}
     found = [-1 if is_missing(label) else names.setdefault(label, len(names)) for label in labels.tolist()]
-    return np.array(found, dtype=np.intp)
+    ranked = sorted(names, key=lambda label: (type(label).__name__, str(label)))  # whatever the row order
+    number = np.append(np.argsort([names[label] for label in ranked]), -1)
+    return np.asarray(number[found], dtype=np.intp)
+
+
+def content_order(
+    made: Censored,
+    rows: npt.NDArray[Any],
+    keys: Sequence[npt.NDArray[Any]],
+    clusters: npt.NDArray[np.intp] | None = None,
+) -> npt.NDArray[np.intp]:
+    """Return all rows in an order that their content decides: `rows` by `keys` (the last first), then others.
+
+    Ties are broken by time, event and stratum, and by the number of the cluster.
+    """
+    others = np.ones(len(made), dtype=bool)
+    others[rows] = False
+    known = [spread_out(key, rows, len(made)) for key in keys]
+    ties = [] if clusters is None else [clusters]
+    return np.lexsort([*ties, made.strata, made.event, made.time, *known, others])
+
+
+def reordered(made: Censored, order: npt.NDArray[np.intp]) -> Censored:
+    names = ("outcome", "weight", "time", "event", "strata")
+    return replace(made, **{name: getattr(made, name)[order] for name in names}, labels=None)
+
+
+def spread_out(column: npt.NDArray[Any], rows: npt.NDArray[Any], length: int) -> Array:
+    """Return a column of all rows, 0 but in those given."""
+    full = np.zeros(length)
+    full[rows] = column
+    return full
 
 
 def _inverse_before(places: npt.NDArray[np.intp], counts: Array, is_censored: npt.NDArray[np.bool_]) -> Array:

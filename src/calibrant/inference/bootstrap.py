@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.censoring import Censored
+from calibrant.censoring import Censored, content_order, reordered
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null import (
     MIN_BINOMIAL_RECORDS,
@@ -102,7 +102,9 @@ class Resampler:
         elif forecasts.record_outcomes is not None:
             reweighted = forecasts.censoring is not None and forecasts.record_weights is not None
             self._draw_method = Resampler._by_censored if reweighted else Resampler._by_records
-            self.width = forecasts.records.length if reweighted else forecasts.n
+            if reweighted:
+                self._sample = _censored_sample(forecasts)
+            self.width = len(self._sample) if reweighted else forecasts.n
         elif has_equal_weights(forecasts) and forecasts.binary:
             self._draw_method = Resampler._by_counts
             if forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels:
@@ -163,16 +165,14 @@ class Resampler:
 
     def _by_censored(self, generator: np.random.Generator, rows: int) -> Resamples:
         """Draw among all rows, censored ones included, and estimate the censoring again in every resample."""
-        f, censoring = self.forecasts, self.forecasts.censoring
-        assert censoring is not None
-        place = np.full(len(censoring), -1)
-        place[f.records.rows] = np.arange(f.n)
-        picked = generator.integers(0, len(censoring), size=(rows, len(censoring)))
+        f, sample = self.forecasts, self._sample
+        picked = generator.integers(0, len(sample), size=(rows, len(sample)))
         row, column, coin = self._added(generator, rows, f.n)
-        changed = place[picked[row, column]]
-        row, changed, coin = row[changed >= 0], changed[changed >= 0], coin[changed >= 0]
-        drawn = tallied(picked, len(censoring))
-        times, each = reweighted_draws(censoring, f.records.rows, record_weights(f), drawn)
+        changed = picked[row, column]
+        known = changed < f.n  # the others were censored
+        row, changed, coin = row[known], changed[known], coin[known]
+        drawn = tallied(picked, len(sample))
+        times, each = reweighted_draws(sample, np.arange(f.n), record_weights(f), drawn)
         return self._of_records(times, times * each, each, row, changed, coin)
 
     def _of_records(
@@ -230,6 +230,19 @@ class Resampler:
         terms = (drawn * share, events * share, drawn * share * each, drawn * 1.0)
         weights, ones, squares, counts = (term[:, : f.levels] + term[:, f.levels :] for term in terms)
         return Resamples(weights, ones, squares, counts)
+
+
+def _censored_sample(forecasts: Forecasts) -> Censored:
+    """Return all rows in an order of their content: the records as they are, then those without weight.
+
+    Records that tie may still differ in their times, on which the weights of a resample depend.
+    """
+    censoring, records = forecasts.censoring, forecasts.records
+    assert censoring is not None
+    columns = records.prediction, records.outcome, records.weight
+    changes = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    runs = np.append(0, np.cumsum(changes))
+    return reordered(censoring, content_order(censoring, records.rows, [runs]))
 
 
 def reweighted_draws(

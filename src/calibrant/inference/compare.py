@@ -322,6 +322,7 @@ def compare(
     drawing = Drawing.checked(draws, seed, threads, progress)
     row = with_options(find_measure(measure), options)
     rows = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters)
+    rows = rows if rows.clusters is None else rows.in_order()
     size = len(rows.outcomes)
     check_resampling(size)
     models = map_threads_named(lambda p: _forecasts(rows, p), rows.models, size=size)
@@ -335,6 +336,7 @@ def compare(
     models = {name: models[name] for name in order}
     rows = replace(rows, models={name: rows.models[name] for name in order})
     cells = [] if related else on_cells(models, row, values, confidence)
+    rows = rows if cells else rows.in_order()  # cells are counted, in whatever order
     taken = [model.cells for model in cells] or list(models.values())
     widenings = [model.widening for model in cells] or [0.0] * len(models)
     factors = [_bias_factor(one, row) for one in taken]
@@ -344,7 +346,7 @@ def compare(
         if cells:
             drawn = resampled_cells(cells, rows.outcomes, rows.models.values(), row, counted)
         else:
-            drawn = resampled_rows(models, rows.in_order(), row, counted)
+            drawn = resampled_rows(models, rows, row, counted)
         if related:
             centre = np.nanmean(drawn, axis=0)
             drawn = centre + related.widening(confidence) * (drawn - centre)

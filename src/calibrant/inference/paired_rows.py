@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.censoring import Censored
+from calibrant.censoring import Censored, content_order, reordered, spread_out
 from calibrant.clusters import Clusters
 from calibrant.columns import cluster_labels
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
@@ -90,6 +90,19 @@ class CensoredSample(NamedTuple):
     places: npt.NDArray[np.intp]  # of the paired rows among them
     clusters: Clusters | None
 
+    def in_order(self, keys: Sequence[Array]) -> tuple[npt.NDArray[np.intp], CensoredSample]:
+        """Return the order of the paired rows, which have these keys, and all rows with those first."""
+        y, places, clusters = self.censoring, self.places, self.clusters
+        if clusters is not None:
+            known = [spread_out(key, places, len(y)) for key in keys]
+            clusters = clusters.by_content(*known, y.time, y.event, y.strata)
+        order = content_order(y, places, keys, None if clusters is None else clusters.codes)
+        position = np.empty(len(y), dtype=np.intp)
+        position[places] = np.arange(len(places))
+        ordered = None if clusters is None else clusters.take(order)
+        sample = CensoredSample(reordered(y, order), np.arange(len(places)), ordered)
+        return position[order[: len(places)]], sample
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedRows:
@@ -108,10 +121,13 @@ class PairedRows:
         Rows that tie are the same row.
         """
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
-        if self.clusters is None or self.clusters.all_single:
-            return replace(self, clusters=None).take(np.lexsort(keys))
-        clusters = self.clusters.by_content(*keys)
-        return replace(self, clusters=clusters).take(np.lexsort([clusters.codes, *keys]))
+        clusters = None if self.clusters is None or self.clusters.all_single else self.clusters
+        clusters = clusters and clusters.by_content(*keys)
+        rows = replace(self, clusters=clusters)
+        if self.censored is not None:
+            order, sample = self.censored.in_order(keys)
+            return replace(rows.take(order), censored=sample)
+        return rows.take(np.lexsort(keys if clusters is None else [clusters.codes, *keys]))
 
     def cluster_summary(self) -> ClusterSummary | None:
         """Summarize the clusters, refusing too few of them; None where rows are independent."""
@@ -206,6 +222,9 @@ def labeled_clusters(
     if missing == "error":
         reject_rows("clusters", "must not be missing", labels, gaps, DROP_MISSING)
     name = next(iter(clusters)) if isinstance(clusters, Mapping) else getattr(clusters, "name", None)
-    labels = np.where(gaps, labels[~gaps][:1], labels) if gaps.any() and not gaps.all() else labels
-    found = Clusters.of(labels, str(name or "cluster"))
+    found = Clusters.of(labels[~gaps] if not gaps.all() else labels, str(name or "cluster"))
+    if len(found.codes) < len(labels):  # rows that are left out count with the first cluster
+        codes = np.zeros(len(labels), dtype=np.intp)
+        codes[~gaps] = found.codes
+        found = replace(found, codes=codes)
     return found, (gaps if absent is None else absent | gaps) if gaps.any() else absent
