@@ -12,7 +12,11 @@ from oracles import beyond
 
 import calibrant as cb
 from calibrant.censoring import censored
+from calibrant.forecasts import Forecasts
+from calibrant.inference.bootstrap import Resampler, resampled_values
+from calibrant.inference.null import Drawing
 from calibrant.inference.paired_rows import complete_rows
+from calibrant.metrics.lookup import find_measure
 
 RECORDS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0]), st.integers(0, 2)),
@@ -214,6 +218,22 @@ def test_the_order_of_rows_does_not_matter_to_resamples(ties: bool) -> None:
     for order in (np.arange(80)[::-1], rng.permutation(80)):
         for found, expected in zip(resampled(order), forward, strict=True):
             assert found == expected
+
+
+@pytest.mark.parametrize("measure", ["e50", "e90", "ici", "kuiper", "brier", "c-statistic"])
+@pytest.mark.filterwarnings("error")
+def test_resamples_of_censored_rows_alone_have_no_value(measure: str) -> None:
+    y = censored([0.5, 0.1, 0.4], [1, 2, 0], 1.0)
+    found = cb.confidence_interval(y, [0.9, 0.2, 0.9], measure=measure, draws=199)
+    assert found.lower <= found.value <= found.upper
+    rows = Forecasts(y, [0.9, 0.2, 0.9])
+    drawn = resampled_values(find_measure(measure), Resampler(rows), Drawing.checked(199, 0))
+    picked = Resampler(rows).draw(np.random.default_rng(1), 400)
+    empty = np.isnan(picked.weights).all(axis=1)
+    assert 0 < np.count_nonzero(empty) < 50  # 1 in 27
+    assert np.all(picked.counts[empty] == 0)
+    assert np.all(picked.counts[~empty].sum(axis=1) > 0)
+    assert 0 < np.count_nonzero(np.isnan(drawn)) < len(drawn)
 
 
 def compared(censoring: float, data_sets: int) -> float:

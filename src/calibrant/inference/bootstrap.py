@@ -182,6 +182,7 @@ class Resampler:
         outcomes = self.forecasts.record_outcomes
         assert outcomes is not None
         total = mass.sum(axis=1, keepdims=True)
+        total[total == 0] = np.nan  # only censored rows were drawn
         mass = mass / total
         events = mass * outcomes
         moved = each[row, changed] * (coin - outcomes[changed]) / total[row, 0]
@@ -326,7 +327,10 @@ def values_of_resamples(forecasts: Forecasts, entry: Measure, drawn: Resamples, 
     tables = entry.null.tables
     values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, entry.options)
     if values is None:
-        values = [measured(_rebuilt(forecasts, drawn, k), entry) for k in range(len(drawn.weights))]
+        known = drawn.weights.sum(axis=1) > 0  # a resample of censored rows alone has no weight
+        values = [
+            measured(_rebuilt(forecasts, drawn, k), entry) if known[k] else np.nan for k in range(len(known))
+        ]
     return np.where(np.isfinite(values), values, np.nan)
 
 

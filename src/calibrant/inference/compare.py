@@ -73,6 +73,7 @@ def resampled_rows(
         times, weight = paired.draw(generator, rows)
         mass = times * weight
         total = mass.sum(axis=1, keepdims=True)
+        total[total == 0] = np.nan  # only censored rows were drawn
         mass = mass / total  # in place it would normalise the counts as well
         events = mass * paired.outcomes
         columns = []
