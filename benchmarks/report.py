@@ -48,7 +48,7 @@ def _write(target: Path) -> None:
 
 def _run(data: Path, page: Path) -> float:
     """Time the command line from nothing to the page, imports included."""
-    command = [sys.executable, "-c", "from calibrant.cli.main import main; main()", "evaluate", str(data)]
+    command = [sys.executable, "-m", "calibrant", "evaluate", str(data)]
     options = ["--outcome", "y", "--prediction", "p", "--groups", "region,age", "--seed", "1", "--html"]
     start = time.perf_counter()
     subprocess.run([*command, *options, str(page)], check=True, stdout=subprocess.DEVNULL)

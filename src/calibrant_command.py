@@ -36,13 +36,14 @@ def refuse_small_address_space() -> None:
         hint = f"Hint: ulimit -v {MIN_ADDRESS_SPACE}."
         os.write(2, f"calibrant: the limit on virtual memory {rule}. {hint}\n".encode())
         os._exit(2)
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # each thread reserves a buffer
-        os.environ.setdefault(name, "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # each thread reserves a buffer
 
 
 def main() -> None:
     """Run the command line."""
     refuse_small_address_space()
+    # long dot products are summed alike on every machine, and do not wait for a busy core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from calibrant.cli.main import main as run
 
     run()
