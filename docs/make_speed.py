@@ -32,7 +32,7 @@ WAITS = [
         "waiting",
         "auto with three covariates, n = 100,000: fit and assessment",
     ),
-    ("`calibrant apply` a logistic map, 100 million rows of six columns", "apply", "six columns: apply, platt"),
+    ("`calibrant apply` a logistic map, 20 million rows of six columns", "apply", "six columns: apply, platt"),
     ("`calibrant sketch` and all certified measures, 100 million rows", "scale", "Parquet file into a sketch and all certified measures"),
     ("sketch, audit and report, 1 billion rows in 20 groups", "billion", "sketch, all certified measures, audit and report"),
 ]  # fmt: skip
@@ -59,8 +59,8 @@ COMPARED = [
     ("boosted repair by group, Adult census, logistic model", "repair", "adult.p_lr: boost, fit and predict", "MCGrad 0.1.5", "mcgrad"),
     ("the same, ACS income, logistic model", "repair", "acs.p_lr: boost, fit and predict", "MCGrad 0.1.5", "mcgrad"),
     ("repair with three covariates and its assessment, 100,000 rows", "waiting", "auto with three covariates, n = 100,000: fit and assessment", "one LightGBM fit", "lightgbm"),
-    ("apply a logistic map, 100 million rows of six columns", "apply", "six columns: apply, platt", "DuckDB copying the file", "copy"),
-    ("the same with two columns", "apply", "two columns: apply, platt", "DuckDB copying the file", "copy"),
+    ("apply a logistic map, 20 million rows of six columns", "apply", "six columns: apply, platt", "DuckDB copying the same query", "DuckDB"),
+    ("the same with two columns", "apply", "two columns: apply, platt", "DuckDB copying the same query", "DuckDB"),
     ("sketch by 20 groups, 1 billion rows", "billion", "sketch by 20 groups", "DuckDB's group-by", "DuckDB"),
     ("sketch and all certified measures, 100 million rows", "scale", "Parquet file into a sketch and all certified measures", "DuckDB's group-by", "DuckDB"),
 ]  # fmt: skip
