@@ -133,7 +133,7 @@ class Report:
         RESULTS.mkdir(exist_ok=True)
         path = RESULTS / f"{self.name}.json"
         earlier = json.loads(path.read_text())["rows"] if keep and path.exists() else []
-        rows = {row["what"]: row for row in (*earlier, *self.rows)}
+        rows = {(row["what"], row["yardstick"]): row for row in (*earlier, *self.rows)}
         text = json.dumps({"machine": machine(), "rows": list(rows.values())}, indent=1)
         path.write_text(text + "\n")
 
