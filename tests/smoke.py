@@ -45,7 +45,7 @@ NEEDS = {  # commands that work with an extra alone, and which
     ("evaluate", "rows.csv", *ROWS, "--chart", "reliability=figure.svg"): "report",
     ("audit", "rows.csv", *ROWS, "--groups", "g", "--draws", "19", "--html", "audit.html"): "report",
     ("demo", "--rows", "500"): "report",
-    ("distinguish", "rows.csv", *ROWS, "--covariates", "g", "--draws", "19"): "sklearn",
+    ("distinguish", "rows.csv", *ROWS, "--covariates", "g", "--draws", "19"): "boost",
     ("recalibrate", "rows.csv", *ROWS, "--method", "boost", "--covariates", "g", "-o", "b.json"): "boost",
 }
 LIBRARY = """
