@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,7 +39,7 @@ MAX_DEALT_RECORDS = 2**19  # records that are dealt to folds one by one; more ar
 FOLD_CELLS = 2**16  # that neighboring predictions are merged into for that
 
 
-class Sample:
+class Sample(ABC):
     """What a method fits: levels, and a way to hold part of the records back."""
 
     is_single = False  # whether records are known one by one
@@ -46,12 +47,12 @@ class Sample:
     covariates: Mapping[str, npt.NDArray[Any]] | None = None
 
     @property
-    def levels(self) -> Levels:
-        raise NotImplementedError
+    @abstractmethod
+    def levels(self) -> Levels: ...
 
     @property
-    def n(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def n(self) -> int: ...
 
     @property
     def binary(self) -> bool:
@@ -66,9 +67,9 @@ class Sample:
         """Why the records cannot be cut into folds; empty where they can."""
         return ""
 
+    @abstractmethod
     def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold); `stratified` folds have the same share of outcomes."""
-        raise NotImplementedError
 
     @property
     def unmerged(self) -> Levels:
