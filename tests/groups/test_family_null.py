@@ -55,7 +55,7 @@ def test_machine_code_and_numpy_simulate_the_same_ranges(digits):
     expected = null._ranges_by_numpy(batch)
     for kernel in (null_ranges.plain, null_ranges.machine_code()):
         found = np.empty((3, LANES * null.bits.shape[1]))
-        kernel(batch.members, batch.offsets, null.steps, null.bits, found)
+        kernel(batch.members, batch.offsets, null.steps, null.bits, 0, found)
         np.testing.assert_allclose(found[:, :130], expected, rtol=1e-12)
 
 

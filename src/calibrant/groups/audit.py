@@ -181,9 +181,10 @@ def audit(
     null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
     null_rng = np.random.default_rng(null_seed)
 
-    def run(count: int, progress: Progress | None = None) -> TestFamily:
+    def run(count: int, progress: Progress | None = None, first: TestFamily | None = None) -> TestFamily:
         simulator = FamilyNull.simulate(records, kind, count, null_rng, joint) if count else None
         family = TestFamily(records, terms, simulator, min_size, min_variance, progress, own)
+        family.first = first
         family.clusters = None if joint is None or joint.all_single else joint
         family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
         named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
@@ -193,7 +194,7 @@ def audit(
         return family
 
     family = run(draws, progress)
-    family.draw_until_decided(run, draws)
+    family.draw_until_decided(lambda count: run(count, first=family), draws)
     return _result(family, kind, seed, _backend(groups, covariates), reason=reason)
 
 

@@ -21,7 +21,7 @@ from calibrant.clusters import Clusters
 from calibrant.groups.audit_result import CONFIDENCE, Group, GroupCurve, NotTested
 from calibrant.groups.gap_interval import binary_moments, difference_interval, row_interval
 from calibrant.groups.rules import Rule
-from calibrant.groups.statistics import Curves, Terms, Variant
+from calibrant.groups.statistics import MIN_THREADED_MEMBERS, Curves, Terms, Variant
 from calibrant.groups.stratified import OverallCurve
 from calibrant.groups.subpopulations import Batch, Lists, Partition
 from calibrant.inference.pvalues import (
@@ -39,6 +39,7 @@ from calibrant.kernels.groups import (
     null_ranges,
     partition_curves,
     segment_curves,
+    settle_coins,
     thinned_curve,
 )
 from calibrant.parallel import WORKERS, Progress, map_threads, report_progress
@@ -92,8 +93,10 @@ class FamilyNull:
             steps = np.column_stack((value, residual, -residual))
             return cls(records, variant, draws, coins[clusters.codes], steps, signs=True)
         bits = np.empty((n, words), dtype=np.uint64)
+        settle = _worth_compiling(settle_coins, n * draws)
         for start in range(0, n, NULL_BLOCK):
-            bits[start : start + NULL_BLOCK] = bernoulli_words(p[start : start + NULL_BLOCK], words, rng)
+            part = slice(start, start + NULL_BLOCK)
+            bits[part] = bernoulli_words(p[part], words, rng, settle or _settle_by_numpy)
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
@@ -105,22 +108,27 @@ class FamilyNull:
             return self._z_draw_by_draw(batch)
         lists = batch.lists
         self.work += len(lists.members) * self.draws
-        much = self.work >= (MIN_COMPILED_STEPS_IF_LOADED if numba_is_loaded() else MIN_COMPILED_STEPS)
-        kernel = null_ranges.machine_code() if much else null_ranges.plain
-        by_numpy = kernel is null_ranges.plain
-        ranges = self._ranges_by_numpy(lists) if by_numpy else self._compiled_ranges(lists, kernel)
+        kernel = _worth_compiling(null_ranges, self.work)
+        ranges = self._ranges_by_numpy(lists) if kernel is None else self._compiled_ranges(lists, kernel)
         return ranges / np.where(deviation == 0, 1.0, deviation)[:, None]  # no doubt: every curve is flat
 
     def _compiled_ranges(self, batch: Lists, kernel: Any) -> Array:
-        """Advance many curves at once, the subpopulations shared out among the cores."""
-        ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
+        """Advance many curves at once, the subpopulations or the draws shared out among the cores."""
+        words = self.bits.shape[1]
 
-        def run(part: slice) -> None:
+        def run(part: slice, first: int = 0, count: int = words) -> Array:
             offsets = batch.offsets[part.start : part.stop + 1]
-            kernel(batch.members, offsets, self.steps, self.bits, ranges[part])
+            ranges = np.empty((len(offsets) - 1, LANES * count))
+            kernel(batch.members, offsets, self.steps, self.bits, first, ranges)
+            return ranges
 
-        batch.share_out(run)
-        return ranges[:, : self.draws]
+        if len(batch) < 4 * WORKERS and len(batch.members) >= MIN_THREADED_MEMBERS:
+            count = -(-words // WORKERS)
+            starts = range(0, words, count)
+            every = slice(0, len(batch))
+            by_words = map_threads(lambda first: run(every, first, min(count, words - first)), starts)
+            return np.hstack(by_words)[:, : self.draws]
+        return np.vstack(batch.share_out(run))[:, : self.draws]
 
     def _ranges_by_numpy(self, batch: Lists) -> Array:
         """Compute the same ranges with whole arrays: quick for small work, and where numba is absent."""
@@ -166,7 +174,35 @@ def sizes_for_signs(records: Records) -> tuple[int, int]:
     return max(1, group), everyone
 
 
-def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Words:
+def _worth_compiling(kernel: Any, steps: int) -> Callable[..., Any] | None:
+    """Return machine code where that many steps repay starting numba; None where numpy is quicker."""
+    if steps < (MIN_COMPILED_STEPS_IF_LOADED if numba_is_loaded() else MIN_COMPILED_STEPS):
+        return None
+    code: Callable[..., Any] = kernel.machine_code()
+    return None if code is kernel.plain else code
+
+
+def _settle_by_numpy(coins: Words, rows: Any, rest: Array, undecided: Words, out: Words) -> int:
+    ones = np.zeros_like(undecided)
+    for fallen in coins:
+        rest += rest
+        digit = rest >= 1.0
+        rest -= digit
+        fallen &= undecided
+        undecided ^= fallen
+        fallen &= np.where(digit, ALL_BITS, np.uint64(0))[:, None]
+        ones |= fallen
+    out[rows] |= ones
+    alive = (rest > 0.0) & undecided.any(axis=1)
+    count = int(np.count_nonzero(alive))
+    for array in (rows, rest, undecided):
+        array[:count] = array[alive]
+    return count
+
+
+def bernoulli_words(
+    chance: Array, words: int, rng: np.random.Generator, settle: Callable[..., Any] = _settle_by_numpy
+) -> Words:
     """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
 
     A uniform number is below the chance if it is in the first binary digit where the two differ. They
@@ -180,19 +216,9 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
     rest = chance[rows]
     undecided = np.full((len(rows), words), ALL_BITS)
     while len(rows):
-        ones = np.zeros_like(undecided)
-        for _ in range(DIGITS_PER_LOOK):
-            rest = rest + rest
-            digit = rest >= 1.0
-            rest -= digit
-            coins = rng.integers(0, 2**64, undecided.shape, dtype=np.uint64)
-            coins &= undecided
-            undecided ^= coins
-            coins &= np.where(digit, ALL_BITS, np.uint64(0))[:, None]
-            ones |= coins
-        out[rows] |= ones
-        alive = (rest > 0.0) & undecided.any(axis=1)  # a chance with no digits left loses every lane
-        rows, rest, undecided = rows[alive], rest[alive], undecided[alive]
+        coins = rng.integers(0, 2**64, (DIGITS_PER_LOOK, *undecided.shape), dtype=np.uint64)
+        alive = settle(coins, rows, rest, undecided, out)
+        rows, rest, undecided = rows[:alive], rest[:alive], undecided[:alive]
     return out
 
 
@@ -274,6 +300,8 @@ class TestFamily:
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
+    taken: list[tuple[list[int], Array]] = field(default_factory=list)  # of each batch: which, and deviations
+    first: TestFamily | None = None  # the same subpopulations, measured before and drawn again here
     exceeded: Any = 0.0  # number of draws in which each step of the step-down test was exceeded,
     drawn: int = 0  # among this many
     seen: set[tuple[int, float]] = field(default_factory=set)
@@ -296,21 +324,35 @@ class TestFamily:
                     break
         self.over_limit += offered
 
-    def _measured(self, batches: Iterable[Batch], pool: ThreadPoolExecutor) -> Iterator[tuple[Batch, Curves]]:
-        ahead: deque[tuple[Batch, Future[Curves]]] = deque()
+    def _measured(
+        self, batches: Iterable[Batch], pool: ThreadPoolExecutor
+    ) -> Iterator[tuple[Batch, Curves | None]]:
+        ahead: deque[tuple[Batch, Future[Curves | None]]] = deque()
         for batch in batches:
-            ahead.append((batch, pool.submit(batch.measure, self.terms)))
+            ahead.append((batch, pool.submit(self._measure, batch)))
             if len(ahead) > 2 * WORKERS:
                 first, curves = ahead.popleft()
                 yield first, curves.result()
         for batch, curves in ahead:
             yield batch, curves.result()
 
+    def _measure(self, batch: Batch) -> Curves | None:
+        """Do what needs no other batch; what is tested again was measured before."""
+        if self.null is not None:
+            batch.lists  # noqa: B018 - kept for the simulation
+        return batch.measure(self.terms) if self.first is None else None
+
     def take(self, batch: Batch, limit: int, curves: Curves | None = None) -> int:
         """Test up to `limit` new subpopulations of the batch; return how many were.
 
         The first to come is everyone, tested whatever their number.
         """
+        if self.first is not None:  # the same batches in the same order
+            kept, deviation = self.first.taken[len(self.taken)]
+            self.taken.append((kept, deviation))
+            if kept:
+                self.simulated.append(self.null.z(batch.select(kept), deviation))
+            return len(kept)
         curves = batch.measure(self.terms) if curves is None else curves
         least = self.min_size if self.rules else 1
         small = curves.size < least
@@ -331,6 +373,7 @@ class TestFamily:
             fresh = [k for k in fresh if doubtful[k]]
         self.over_limit += max(0, len(fresh) - limit)
         batch, curves = batch.select(fresh[:limit]), curves.take(fresh[:limit])
+        self.taken.append(([large[k] for k in fresh[:limit]], curves.deviation))
         if len(batch) == 0:
             return 0
         self.parts.append(curves)

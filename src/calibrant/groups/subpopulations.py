@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from calibrant.kernels.groups import (
     successive_variances,
 )
 from calibrant.parallel import WORKERS, map_threads
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,12 +66,12 @@ class Lists:
     def lists(self) -> Lists:
         return self
 
-    def share_out(self, run: Callable[[slice], None]) -> None:
-        """Call run(range) for ranges of subpopulations with about as many members, on all cores."""
+    def share_out(self, run: Callable[[slice], R]) -> list[R]:
+        """Return run(range) for ranges of subpopulations with about as many members, on all cores."""
         workers = 1 if len(self.members) < MIN_THREADED_MEMBERS else min(WORKERS, len(self))
         aims = np.linspace(0, len(self.members), workers + 1)[1:-1]
         cuts = [0, *np.searchsorted(self.offsets, aims).tolist(), len(self)]
-        map_threads(run, map(slice, cuts[:-1], cuts[1:]))
+        return map_threads(run, map(slice, cuts[:-1], cuts[1:]))
 
     def measure(self, terms: Terms) -> Curves:
         sums, ends = np.zeros((len(self), SUMS)), np.zeros((len(self), 4), dtype=np.int64)

@@ -157,15 +157,17 @@ def _tied_variance(members: Index, terms: Array) -> float:
 
 
 @compiled
-def null_ranges(members: Index, offsets: Offsets, steps: Array, bits: Words, ranges: Array) -> None:
-    """Fill the range of every list's curve in every simulated data set.
+def null_ranges(
+    members: Index, offsets: Offsets, steps: Array, bits: Words, first: int, ranges: Array
+) -> None:
+    """Fill the range of every list's curve in the simulated data sets of the words from `first` on.
 
     Bit t of ``bits[i, w]`` is the outcome of record i in data set 64 w + t. A row of `steps` holds the
     value of a record and what it adds to the curve when that bit is 1 and when it is 0. Members are
     gathered a block at a time, and 64 curves advance together, so that the inner loops read from the
-    nearest cache and become vector instructions (np.maximum does, a comparison does not).
+    nearest cache and become vector instructions.
     """
-    words = bits.shape[1]
+    words = ranges.shape[1] // LANES
     curve, top, bottom = np.empty((words, LANES)), np.empty((words, LANES)), np.empty((words, LANES))
     up, down, last = np.empty(GATHERED), np.empty(GATHERED), np.empty(GATHERED, dtype=np.bool_)
     word = np.empty((words, GATHERED), dtype=np.uint64)
@@ -179,7 +181,7 @@ def null_ranges(members: Index, offsets: Offsets, steps: Array, bits: Words, ran
                 up[j], down[j] = steps[i, 1], steps[i, 2]
                 last[j] = start + j + 1 == stop or steps[members[start + j + 1], 0] != steps[i, 0]
                 for w in range(words):
-                    word[w, j] = bits[i, w]
+                    word[w, j] = bits[i, first + w]
             for w in range(words):
                 _advance(word[w, :count], up, down, last, curve[w], top[w], bottom[w])
         for w in range(words):
@@ -191,19 +193,73 @@ def null_ranges(members: Index, offsets: Offsets, steps: Array, bits: Words, ran
 def _advance(
     word: Words, up: Array, down: Array, last: npt.NDArray[np.bool_], curve: Array, top: Array, bottom: Array
 ) -> None:
-    """Move 64 curves over a block of records; extremes count only after the last of equal values."""
-    one = np.uint64(1)
-    for j in range(len(word)):
-        bits, high, low = word[j], up[j], down[j]
+    """Move 64 curves over a block of records; extremes count only after the last of equal values.
+
+    Records with values of their own are taken in fours, which loads and stores each curve once for all four.
+    """
+    j = 0
+    while j < len(word):
+        if j + 4 <= len(word) and last[j] and last[j + 1] and last[j + 2] and last[j + 3]:
+            bits0, bits1, bits2, bits3 = word[j], word[j + 1], word[j + 2], word[j + 3]
+            up0, up1, up2, up3 = up[j], up[j + 1], up[j + 2], up[j + 3]
+            down0, down1, down2, down3 = down[j], down[j + 1], down[j + 2], down[j + 3]
+            for t in range(LANES):
+                lane, high, low = np.uint64(1) << np.uint64(t), top[t], bottom[t]
+                c0 = curve[t] + (up0 if bits0 & lane else down0)
+                c1 = c0 + (up1 if bits1 & lane else down1)
+                c2 = c1 + (up2 if bits2 & lane else down2)
+                c3 = c2 + (up3 if bits3 & lane else down3)
+                curve[t] = c3
+                top[t] = _higher(_higher(_higher(_higher(high, c0), c1), c2), c3)
+                bottom[t] = _lower(_lower(_lower(_lower(low, c0), c1), c2), c3)
+            j += 4
+            continue
+        for t in range(LANES):
+            curve[t] += up[j] if word[j] & (np.uint64(1) << np.uint64(t)) else down[j]
         if last[j]:
             for t in range(LANES):
-                c = curve[t] + (high if (bits >> np.uint64(t)) & one else low)
-                curve[t] = c
-                top[t] = np.maximum(top[t], c)
-                bottom[t] = np.minimum(bottom[t], c)
-        else:
-            for t in range(LANES):
-                curve[t] += high if (bits >> np.uint64(t)) & one else low
+                top[t] = _higher(top[t], curve[t])
+                bottom[t] = _lower(bottom[t], curve[t])
+        j += 1
+
+
+def _higher(a: float, b: float) -> float:
+    return a if a > b else b
+
+
+def _lower(a: float, b: float) -> float:
+    return a if a < b else b
+
+
+@compiled
+def settle_coins(coins: Words, rows: Offsets, rest: Array, undecided: Words, out: Words) -> int:
+    """Take one binary digit of every chance for each row of fair coins, as `bernoulli_words` explains.
+
+    Rows that are still undecided move to the front; return how many there are.
+    """
+    alive = 0
+    for i in range(len(rows)):
+        left = np.uint64(0)
+        chance, row = rest[i], rows[i]
+        digits = np.uint64(0)
+        for look in range(len(coins)):
+            chance += chance
+            if chance >= 1.0:
+                chance -= 1.0
+                digits |= np.uint64(1) << np.uint64(look)
+        for w in range(out.shape[1]):
+            open_lanes = undecided[i, w]
+            for look in range(len(coins)):
+                fallen = coins[look, i, w] & open_lanes
+                open_lanes ^= fallen
+                if digits & (np.uint64(1) << np.uint64(look)):
+                    out[row, w] |= fallen
+            undecided[alive, w] = open_lanes
+            left |= open_lanes
+        if left and chance > 0.0:  # a chance with no digits left loses every lane
+            rows[alive], rest[alive] = row, chance
+            alive += 1
+    return alive
 
 
 def thinned_curve(members: Index, terms: Array, stretch: int) -> Array:
