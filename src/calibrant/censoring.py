@@ -210,10 +210,7 @@ def content_order(
     keys: Sequence[npt.NDArray[Any]],
     clusters: npt.NDArray[np.intp] | None = None,
 ) -> npt.NDArray[np.intp]:
-    """Return all rows in an order that their content decides: `rows` by `keys` (the last first), then others.
-
-    Ties are broken by time, event and stratum, and by the number of the cluster.
-    """
+    """Return all rows in the order of their content: `rows` by `keys` (the last first), then others."""
     others = np.ones(len(made), dtype=bool)
     others[rows] = False
     known = [spread_out(key, rows, len(made)) for key in keys]
@@ -227,7 +224,6 @@ def reordered(made: Censored, order: npt.NDArray[np.intp]) -> Censored:
 
 
 def spread_out(column: npt.NDArray[Any], rows: npt.NDArray[Any], length: int) -> Array:
-    """Return a column of all rows, 0 but in those given."""
     full = np.zeros(length)
     full[rows] = column
     return full

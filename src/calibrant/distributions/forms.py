@@ -14,7 +14,6 @@ from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
 from calibrant.results import Array
 
-MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
 ALPHA = 0.05  # of the tests of a table together
 USUAL_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles, where the forecast has all of them
 MISSING_AND_DRAWS = """\
@@ -102,7 +101,6 @@ class Quantiles(ForecastTable):
         return np.asarray(np.where(below == 0, ends[0], inner))
 
     def quantile(self, level: float) -> tuple[Array, float, float | Array]:
-        """Return the quantile of the nearest level, and twice that level."""
         place = int(np.argmin(np.abs(self.levels - level)))
         return self.values[:, place], float(self.levels[place]), float(self.levels[place])
 
@@ -180,14 +178,13 @@ class Distribution:
         """Sum (F(k) - 1[y <= k])^2 over whole numbers k."""
         low = min(self._quantiles(1e-12).min(), y.min())
         high = max(self._quantiles(1 - 1e-12).max(), y.max())
-        if high - low > MAX_SUPPORT or np.any(y != np.round(y)):
+        if high - low > 100_000 or np.any(y != np.round(y)):
             return None
         support = np.arange(low, high + 1)
         return np.asarray(np.sum([(self.cdf(k) - (y <= k)) ** 2 for k in support], axis=0))
 
     @property
     def inverse(self) -> str | None:
-        """What the inverse of the CDF is called, None where there is none."""
         return next((name for name in ("ppf", "icdf") if hasattr(self.given, name)), None)
 
     @property
@@ -285,7 +282,6 @@ def _ascending(name: str, given: Any, values: Array) -> Array:
 
 
 def _check(form: Form) -> None:
-    """Refuse tables that are not forecasts, naming the first bad number of the first bad row."""
     if isinstance(form, Distribution):
         return
     values = form.values

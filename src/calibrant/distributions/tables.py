@@ -43,17 +43,11 @@ from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, number_cell
 
 MAX_NUMBERS = 400_000_000  # drawn for one p-value; beyond, the limit law
-_SHORT = "{:.4g}".format
 _FORMATS: dict[str, tuple[str, Callable[[float], str] | None]] = {  # column -> attribute and format
-    "level": ("level", _SHORT),
-    "threshold": ("threshold", _SHORT),
-    "horizon": ("horizon", _SHORT),
-    "promised": ("promised", percent),
-    "predicted": ("predicted", percent),
-    "observed": ("observed", percent),
+    **{name: (name, "{:.4g}".format) for name in ("level", "threshold", "horizon")},
+    **{name: (name, percent) for name in ("promised", "predicted", "observed")},
+    **{name: (name, format_value) for name in ("score", "smooth")},
     "inside": ("observed", percent),
-    "score": ("score", format_value),
-    "smooth": ("smooth", format_value),
     "ATB": ("atb", None),
     "Brier": ("brier", None),
     "p-value": ("pvalue", pvalue_text),
@@ -65,7 +59,6 @@ _FORMATS: dict[str, tuple[str, Callable[[float], str] | None]] = {  # column -> 
 
 
 def cell_of(one: Any, column: str) -> TableCell:
-    """Return what a column says of one level, threshold, horizon or interval."""
     if column == "95% limits":
         return number_cell(one.low, f"{percent(one.low)} to {percent(one.high)}")
     if column == "difference":
@@ -241,27 +234,19 @@ def quantile_table(
             raise InvalidInputError("missing", "must not occur where expected is given")
         promised = np.broadcast_to(probabilities(expected, "expected"), values.shape)
     scores = quantile_scores(y, values, taus).mean(axis=0)
-    columns = [
-        (float(tau), y <= values[:, k], promised[:, k], values[:, k], float(scores[k]))
-        for k, tau in enumerate(taus)
-    ]
-    return build_quantile_table(columns, dropped, checked_draws(draws), recorded_seed(seed))
-
-
-def build_quantile_table(
-    columns: list[tuple[float, npt.NDArray[np.bool_], Array, Array, float]],
-    dropped: int,
-    draws: int,
-    seed: int,
-) -> QuantileTable:
-    """Return the table of columns of (level, hit, promised probability, order, score)."""
+    count, used = checked_draws(draws), recorded_seed(seed)
     found = [
-        coverage_of(level, hit, promised, (order,), score, draws, seed + k)
-        for k, (level, hit, promised, order, score) in enumerate(columns)
+        coverage_of(float(tau), y <= q, p, (q,), float(score), count, used + k)
+        for k, (tau, q, p, score) in enumerate(zip(taus, values.T, promised.T, scores, strict=True))
     ]
-    levels = adjusted_rows(found)
-    mean = float(np.mean([one.score for one in levels]))
-    return QuantileTable(levels, mean, len(columns[0][1]), dropped, draws, seed)
+    return summarized_quantiles(found, len(y), dropped, count, used)
+
+
+def summarized_quantiles(
+    found: Sequence[Coverage], n: int, dropped: int, draws: int, seed: int
+) -> QuantileTable:
+    mean = float(np.mean([one.score for one in found]))
+    return QuantileTable(adjusted_rows(found), mean, n, dropped, draws, seed)
 
 
 @shares_parameters(MISSING_AND_DRAWS)

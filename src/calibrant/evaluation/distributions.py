@@ -11,10 +11,12 @@ import numpy as np
 
 from calibrant.distributions.forms import FORECAST, Form, Members, as_rows, quantile_scores
 from calibrant.distributions.tables import (
+    Coverage,
     QuantileTable,
     ThresholdTable,
-    build_quantile_table,
     build_threshold_table,
+    coverage_of,
+    summarized_quantiles,
 )
 from calibrant.distributions.uniformity import Pit, pit
 from calibrant.errors import InvalidInputError
@@ -246,13 +248,13 @@ def evaluate_distributions(
 
 def _quantiles(y: Array, form: Form, found: Pit, dropped: int, draws: int, seed: int) -> QuantileTable | None:
     """Return the coverage of the quantiles given, or of five usual levels; None where there are none."""
-    columns: dict[float, Any] = {}
+    levels: dict[float, Coverage] = {}
     for asked in map(float, form.levels):
         q, level, promised = form.quantile(asked)  # type: ignore[union-attr]
-        hit = y <= q
-        if isinstance(form, Members):  # ties between members and outcome are broken at random, as in the PIT
-            hit = found.values <= level
+        # ties between members and outcome are broken at random, as in the PIT
+        hit = found.values <= level if isinstance(form, Members) else y <= q
         expected = np.broadcast_to(np.asarray(promised, dtype=np.float64), len(y))
         score = float(quantile_scores(y, q[:, None], np.array([level])).mean())
-        columns[level] = (level, hit, expected, q, score)
-    return build_quantile_table(list(columns.values()), dropped, draws, seed) if columns else None
+        if level not in levels:  # few members have one rank for several levels
+            levels[level] = coverage_of(level, hit, expected, (q,), score, draws, seed + len(levels))
+    return summarized_quantiles([*levels.values()], len(y), dropped, draws, seed) if levels else None

@@ -291,10 +291,7 @@ def evaluate(
 def _audited(
     forecasts: Forecasts, sketch: Any, groups: Any, rows: Mapping[str, ResultRow], draws: int, seed: int
 ) -> Audit | None:
-    """Audit the groups that were named, or those that a sketch was made by.
-
-    Everyone gets the interval of the row that measures the same difference.
-    """
+    """Audit the groups; everyone gets the interval of the row that measures the same difference."""
     made_by = sketch is not None and sketch.by and forecasts.binary
     if groups is None and not made_by:
         return None

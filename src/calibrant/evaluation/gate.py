@@ -75,11 +75,7 @@ def judge(
     seed: int,
     fewest: int | None = None,
 ) -> list[Finding]:
-    """Check measures against limits.
-
-    With fewer records than `fewest` nothing is decided; by default that is MIN_RECORDS, unless plain values
-    are compared (confidence 0). A measure that cannot be had from a sketch raises NoCertificateError.
-    """
+    """Check measures against limits; with fewer records than `fewest` nothing is decided."""
     wanted = select_measures(list(limits))
     few = too_few(forecasts.n, confidence, fewest)
     if few:
@@ -105,14 +101,11 @@ def judge(
 
 
 def _may_flip(row: ResultRow, limit: float, draws: int) -> bool:
-    """Return whether simulation error could move an end of the interval across the limit.
-
-    The half-width of a normal interval is known to about 1 / sqrt(draws) of itself. Score tests draw nothing.
-    """
+    """Return whether simulation error could move an end of the interval across the limit."""
     if row.value is None or row.interval_method is None or "score" in row.interval_method:
         return False
     distance, *ends = _from_ideal(row)
-    near = 2 / math.sqrt(draws)
+    near = 2 / math.sqrt(draws)  # a normal half-width is known to about 1 / sqrt(draws) of itself
     return any(end is not None and abs(end - limit) < near * abs(end - distance) for end in ends)
 
 
@@ -128,12 +121,7 @@ def too_few(records: int, confidence: float, fewest: int | None) -> str:
 
 
 def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
-    """Judge the worst group by its z, which already counts the noise of a group of its size.
-
-    `few` says why so few records decide nothing, where they do not. Groups too small to be tested are
-    counted; where every group is, nothing is decided unless everyone together breaks the limit. For a sketch,
-    z is certain when its bounds lie on one side of the limit.
-    """
+    """Judge the worst group by its z; for a sketch, z must have both bounds on one side of the limit."""
     if few:
         return _undecided("group-z", limit, few)
     worst, small = audit.worst, audit.not_tested.too_small
@@ -159,13 +147,11 @@ def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
 
 
 def overall(findings: Sequence[Finding]) -> Outcome:
-    """Return the worst outcome: a broken limit before an undecided one."""
     outcomes = {finding.outcome for finding in findings}
     return "fail" if "fail" in outcomes else "unclear" if "unclear" in outcomes else "pass"
 
 
 def judged_row(row: ResultRow, limit: float, confidence: float, records: int) -> Finding:
-    """Check a measure and its interval against one limit."""
     name, taken = row.about.name, row.measurement
     if row.value is None or taken is None:
         return _undecided(name, limit, row.note)
@@ -194,10 +180,7 @@ def judged_row(row: ResultRow, limit: float, confidence: float, records: int) ->
 def _unclear(
     row: ResultRow, limit: float, distance: float, low: float, high: float, records: int | None
 ) -> Finding:
-    """Say that the value lies on the limit, or how many records would decide.
-
-    `records` is None where an end of the interval is as close to the limit as its simulation error.
-    """
+    """Say that the value lies on the limit (within simulation error: no `records`), or what would decide."""
     shown, ends = format_limit(limit), f"{format_near_limit(low, limit)} to {format_near_limit(high, limit)}"
     needed = None if records is None else records_needed(records, distance, low, high, limit)
     reason = f"Undecided: the error is {format_near_limit(distance, limit)} ({ends})"

@@ -51,7 +51,7 @@ MAX_PREVIEW_CELLS = 2**16  # cells of about 1e-5, far below the noise
 MAX_PROPOSAL_CELLS = 256
 CANDIDATES = ("platt", "centered-isotonic")  # two numbers, or any increasing shape: quick to refit
 COST_DRAWS = 19
-MAX_COST_CELLS = 256  # a mean over so few draws needs no more
+MAX_COST_CELLS = 256  # a mean over 19 draws needs no more
 METHOD = "hierarchical"
 MAX_RECORDS = 60_000  # on all of which the repair is tried, in about three seconds; a million take a minute
 SAMPLED = 20_000  # records tried of a larger file, so that its report stays quick
@@ -174,10 +174,7 @@ def coarse_sample(forecasts: Forecasts) -> Sample:
 
 
 def cost_by_chance(forecasts: Forecasts, seed: int) -> float | None:
-    """Return the mean of the largest loss at a threshold over calibrated outcomes.
-
-    None where outcomes cannot be drawn or dealt.
-    """
+    """Return the mean largest loss at a threshold over calibrated outcomes; None where none can be drawn."""
     cells = coarse(forecasts, MAX_COST_CELLS)
     if not cells.binary or why_not_dealt(cells):
         return None

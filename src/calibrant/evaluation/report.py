@@ -36,10 +36,7 @@ NEGLIGIBLE_LOSS = 5e-4  # per 1,000 decisions
 
 
 def page(evaluation: Evaluation, answers: Answers | None = None, facts: Sequence[str] = ()) -> str:
-    """Return the report as HTML; the same evaluation gives the same bytes.
-
-    `answers` adds sections about when to abstain, and `facts` say where the data come from.
-    """
+    """Return the report as HTML: the same bytes for the same evaluation, `answers` and further `facts`."""
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
     differences, repaired = group_differences(evaluation), group_repair(evaluation)
     said = evaluation.verdict
@@ -100,10 +97,7 @@ def sections(
     differences: Sequence[GroupComparison] = (),
     decisions: bool = True,
 ) -> list[Section]:
-    """Return what is folded below the first screen, in the order in which a reader asks.
-
-    `decisions` adds who is selected at a threshold, and what errors cost there; answers have abstention.
-    """
+    """Return what is folded below the first screen; `decisions` adds who is selected and what errors cost."""
     repair = _repair(evaluation, proposal, decisions)
     return [
         *_groups(evaluation, decisions),

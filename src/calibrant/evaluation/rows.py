@@ -229,11 +229,7 @@ class NullSample:
 
 
 class NullReference:
-    """Simulates for the rows of one evaluation, on cells where there are very many levels.
-
-    A test on cells is a test of the statistic of the cells, so it remains valid; measured values are never
-    taken from cells.
-    """
+    """Simulates for the rows of one evaluation; a test on merged cells is valid for the cells' statistic."""
 
     def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
         self.forecasts = forecasts

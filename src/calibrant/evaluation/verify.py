@@ -276,15 +276,10 @@ def _pairs(old: Any, new: Any, where: str = "") -> Iterator[tuple[str, Any, Any]
             yield from _pairs(old.get(key), new.get(key), f"{where}.{key}".lstrip("."))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for k, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _pairs(one, other, f"{where}.{_label(one, k)}")
+            named = one.get("name") or one.get("rule") if isinstance(one, dict) else None
+            yield from _pairs(one, other, f"{where}.{named or k}")
     else:
         yield where, old, new
-
-
-def _label(item: Any, index: int) -> str:
-    """Return how an item of a list is called: by its name where it has one."""
-    named = item.get("name") or item.get("rule") if isinstance(item, dict) else None
-    return str(named or index)
 
 
 def _agree(old: Any, new: Any) -> bool:

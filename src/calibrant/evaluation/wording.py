@@ -107,10 +107,7 @@ def describe_bias(forecasts: Forecasts) -> Texts:
 
 
 def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
-    """Describe predictions that are too extreme (or too timid), by one end of the scale where it shows.
-
-    The end is a round threshold beyond which the error is clear, on the side away from the mean.
-    """
+    """Describe predictions that are too extreme (or too timid), beyond a round threshold if it is clear."""
     name, what = ("Overconfident", "extreme") if over else ("Underconfident", "timid")
     plain = f"{name}: predictions are too {what}."
     found: list[tuple[str, float, Slice]] = []
@@ -149,10 +146,7 @@ def stretch(forecasts: Forecasts, start: float, stop: float) -> Texts:
 
 
 def describe_inverted(forecasts: Forecasts, *, proven: bool) -> Texts:
-    """Describe predictions that rank the outcomes backward, or not at all.
-
-    They are split as evenly as can be so that events are rarer above, at a round threshold where one exists.
-    """
+    """Describe predictions that rank the outcomes backward or not at all, split so that it shows."""
     claim = "Predictions point the wrong way" if proven else "Predictions do not rank the outcomes"
     middle = min(int(np.searchsorted(np.cumsum(forecasts.weights), 0.5)), forecasts.levels - 1)
     splits: list[tuple[tuple[bool, bool, bool, int], float, Slice, Slice]] = []

@@ -41,11 +41,7 @@ def spikes(forecasts: Forecasts) -> tuple[Spike, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answers(Result):
-    """How confidences are spread, and above which one answers can be trusted.
-
-    `thresholds` has one promise for each error rate of 1, 5, 10 and 20%; there is none where answers belong
-    together, such as repeats of one question (`clustered`), because the promise needs independent rows.
-    """
+    """How confidences are spread, and above which one answers can be trusted (not if `clustered`)."""
 
     HIDDEN: ClassVar = ("clustered",)
     DERIVED: ClassVar = ("sentence",)
@@ -105,15 +101,8 @@ class Answers(Result):
     def sections(self) -> list[Section]:
         """Return the sections of the report, which come before all others."""
         sheets, notes = ((self.table(),), (PROMISE,)) if self.thresholds else ((), ())
-        abstain = Section(
-            "abstain",
-            "When to abstain",
-            (str(self), str(self.risk_coverage)),
-            ("risk",),
-            sheets,
-            notes,
-            half=True,
-        )
+        texts = str(self), str(self.risk_coverage)
+        abstain = Section("abstain", "When to abstain", texts, ("risk",), sheets, notes, half=True)
         count = pluralize(len(self.spikes), "confidence")
         text = f"{count} {'is' if len(self.spikes) == 1 else 'are'} shared by 3% of the answers or more."
         if not self.spikes:

@@ -27,10 +27,7 @@ _TEMPLATE = Path(__file__).parent / "template"
 
 @cache
 def library() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element.
-
-    Bundling takes seconds, so the result is kept in the user's cache folder, one file per version.
-    """
+    """Return Vega, Vega-Lite and Vega-Embed as one safe script, cached for the user: bundling is slow."""
     try:
         import vl_convert
     except ImportError:

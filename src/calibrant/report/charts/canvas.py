@@ -134,18 +134,19 @@ class Canvas:
         self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False,
         fixed: bool = False,
     ) -> Spec:  # fmt: skip
-        """Stack the layers and set title, caption, size and type.
-
-        On a page, `wide` asks for a whole row, and `fixed` keeps the height where others are made smaller.
-        """
-        lines = textwrap.wrap(caption, 92)
+        """Stack the layers; on a page, `wide` asks for a whole row, and `fixed` keeps the height."""
         return {
             "config": _config(),
             "layer": [layer.spec for layer in layers],
             "datasets": self._datasets,
             "description": caption,
             "height": height,
-            "title": {"text": title, "subtitle": lines, "anchor": "start", "frame": "group"},
+            "title": {
+                "text": title,
+                "subtitle": textwrap.wrap(caption, 92),
+                "anchor": "start",
+                "frame": "group",
+            },
             "usermeta": {"wide": wide, "fixed": fixed},
             "width": WIDTH,
         }
@@ -201,8 +202,6 @@ def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
 def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
     """Return which points of a curve to draw: both ends, and the lowest and highest of every stretch.
 
-    Extremes are kept because they are what the eye and the measures look for.
-
     >>> points_to_draw(np.array([0.0, 3.0, 1.0, -2.0, 0.5, 0.0]), points=4).tolist()
     [0, 1, 3, 5]
     """
@@ -238,10 +237,7 @@ P = ParamSpec("P")
 
 
 class drawing(Generic[P]):  # noqa: N801 - reads as a decorator
-    """A function that returns a specification, as one that returns an Altair chart.
-
-    Pages take `spec`, the function as it was written, and do without Altair.
-    """
+    """A function that returns a specification, as one that returns a chart; pages take `spec` itself."""
 
     def __init__(self, spec: Callable[P, Spec]) -> None:
         functools.update_wrapper(self, spec)
@@ -299,11 +295,9 @@ FORMATS = (".svg", ".pdf", ".png")
 def without_text(chart: Chart, *, title: bool = False, caption: bool = False) -> Chart:
     """Return the chart without its title, its caption, or both: papers have their own."""
     kept = chart.copy(deep=False)
-    words = kept.title.copy()
-    if not caption:
-        words.subtitle = []
-    if not title:
-        words.text = ""
+    words = chart.title.copy()
+    words.subtitle = words.subtitle if caption else []
+    words.text = words.text if title else ""
     kept.title = words
     return kept
 

@@ -24,7 +24,6 @@ from calibrant.report.charts.canvas import (
     zero_line,
 )
 
-THRESHOLD_TITLE = "What trusting the predictions costs"
 THRESHOLD_CAPTION = (
     "What is lost by acting on the predictions instead of recalibrated ones (isotonic, fitted on other "
     "records), for every threshold of action. Below 0, recalibration would have done harm."
@@ -45,7 +44,8 @@ def threshold_loss(curve: ThresholdLossCurve) -> Spec:
             x="worst:Q", y={"value": 4}, text="label:N"
         ),
     ]
-    return canvas.finished(layers, THRESHOLD_TITLE, THRESHOLD_CAPTION, height=280, wide=True)
+    title = "What trusting the predictions costs"
+    return canvas.finished(layers, title, THRESHOLD_CAPTION, height=280, wide=True)
 
 
 def _loss_curve(canvas: Canvas, curve: ThresholdLossCurve, up: str, unit: float, digits: str) -> list[Layer]:
@@ -60,7 +60,6 @@ def _loss_curve(canvas: Canvas, curve: ThresholdLossCurve, up: str, unit: float,
     return [zero_line(canvas), line, hover(data, len(at), "threshold", {"threshold": ".4f", "loss": digits})]
 
 
-NET_BENEFIT_TITLE = "Net benefit"
 NET_BENEFIT_CAPTION = (
     "Net true positives per 1,000 records if everybody is treated whose prediction is at or above the "
     "threshold; a false positive counts for threshold / (1 - threshold). The highest curve serves best at "
@@ -103,10 +102,9 @@ def decision_curves(given: NetBenefits) -> Spec:
         base.mark("area", opacity=0.15, clip=True).encode(y=field("low:Q", scale=frame), y2="high"),
         base.mark("line", strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
     ]
-    return canvas.finished(layers, NET_BENEFIT_TITLE, NET_BENEFIT_CAPTION, height=340, wide=True)
+    return canvas.finished(layers, "Net benefit", NET_BENEFIT_CAPTION, height=340, wide=True)
 
 
-DOMINANCE_TITLE = "Which model serves whom"
 DOMINANCE_CAPTION = (
     "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
     "it prevents. The curve is what they lose per record by using {first} instead of {second}, in units of "
@@ -129,7 +127,7 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
         mark = band.mark("area", color=LIGHT["band"], opacity=0.6)
         layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper"))
     layers += _loss_curve(canvas, compared.curve, f"loss of {first} against {second}", 1, ".6f")
-    return canvas.finished(layers, DOMINANCE_TITLE, caption, height=280, wide=True)
+    return canvas.finished(layers, "Which model serves whom", caption, height=280, wide=True)
 
 
 def _winners(canvas: Canvas, compared: Dominance, first: str, second: str) -> Layer:

@@ -23,13 +23,11 @@ from calibrant.report.charts.canvas import (
 )
 from calibrant.results import Array
 
-CUMULATIVE_TITLE = "Cumulative differences"
 CUMULATIVE_CAPTION = (
     "Where the curve climbs, predictions are too low; where it falls, too high. Calibrated predictions stay "
     "in the gray band with probability 95%. The change across the marked stretch is the Kuiper error."
 )
 HALF_WIDTH = 2.241402728  # P(max |Brownian motion on [0, 1]| <= this) = 0.95
-ACROSS = "share of records, and prediction"
 UP = "sum of residuals / n"
 
 
@@ -41,14 +39,15 @@ def cumulative_differences(forecasts: Forecasts) -> Spec:
     at = points_to_draw(forecasts.curve)
     level = np.maximum(at - 1, 0)
     data = canvas.on({"share": share[at], "sum": forecasts.curve[at], "prediction": forecasts.values[level]})
-    x = field("share:Q", title=ACROSS, axis=_axis(forecasts, share), scale={"domain": [0, 1]})
+    title, scale = "share of records, and prediction", {"domain": [0, 1]}
+    x = field("share:Q", title=title, axis=_axis(forecasts, share), scale=scale)
     layers = [
         *_interval(canvas, forecasts, share),
         *null_band(canvas, forecasts),
         data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
         hover(data, len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
     ]
-    return canvas.finished(layers, CUMULATIVE_TITLE, CUMULATIVE_CAPTION, height=380)
+    return canvas.finished(layers, "Cumulative differences", CUMULATIVE_CAPTION, height=380)
 
 
 def null_band(canvas: Canvas, forecasts: Forecasts) -> list[Layer]:
@@ -72,7 +71,6 @@ def _axis(forecasts: Forecasts, share: Array) -> Spec:
 
 
 def _short(value: float) -> str:
-    """Write a prediction in three digits, without trailing zeros and without an exponent."""
     return f"{value:.3g}" if value >= 1e-4 or value == 0 else format_value(value)
 
 
@@ -88,9 +86,6 @@ def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Layer]
         area.mark("rect", color=LIGHT["mark"], opacity=0.22).encode(x="from:Q", x2="to"),
         edges.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="edge:Q"),
     ]
-
-
-NULL_TITLE = "What chance alone gives"
 
 
 @drawing
@@ -122,10 +117,9 @@ def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -
         "predictions. Chance reaches the error of these data with probability "
         f"{pvalue_text(pvalue, floor=at_floor(pvalue, len(draws)))}."
     )
-    return canvas.finished(layers, NULL_TITLE, caption, height=240)
+    return canvas.finished(layers, "What chance alone gives", caption, height=240)
 
 
-WITNESS_TITLE = "Smooth witness"
 WITNESS_CAPTION = (
     "The smooth calibration error averages outcome minus prediction with these weights, which change no "
     "faster than the prediction."
@@ -157,4 +151,4 @@ def smooth_witness(forecasts: Forecasts) -> Spec:
     signs = ONE_SIGN.format("low" if result.weights.max() > 0 else "high")
     if result.weights.min() < 0 < result.weights.max():
         signs = BOTH_SIGNS
-    return canvas.finished(layers, WITNESS_TITLE, WITNESS_CAPTION + signs, height=240, wide=True)
+    return canvas.finished(layers, "Smooth witness", WITNESS_CAPTION + signs, height=240, wide=True)

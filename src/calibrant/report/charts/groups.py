@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from calibrant.groups.compare_groups_result import GroupComparison
 
 
-FOREST = "Worst groups"
 FOREST_CAPTION = (
     "With 95% intervals for each group on its own, ordered by z: predictions are too high left of the line, "
     "too low right of it."
@@ -66,7 +65,8 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
     caption = FOREST_CAPTION
     if len(audit.groups) > shown:
         caption += f" The first {shown} of {len(audit.groups):,}."
-    return canvas.finished(layers, FOREST, caption, height=24 + (2 + 13 * lines) * len(groups), fixed=True)
+    height = 24 + (2 + 13 * lines) * len(groups)
+    return canvas.finished(layers, "Worst groups", caption, height=height, fixed=True)
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
@@ -87,7 +87,6 @@ def wrapped_rule(rule: str) -> str:
     return "\n".join(line for part in parts for line in textwrap.wrap(part, LABEL) or [part])
 
 
-PICKED = "One group at a time"
 PICKED_CAPTION = (
     "Where the curve climbs, predictions of this group are too low; where it falls, too high. A calibrated "
     "group stays in the gray band with probability 95%; among many groups some leave it by chance."
@@ -123,7 +122,7 @@ def group_curves(audit: Audit) -> Spec:
         lines.mark("line", color=LIGHT["second"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
         lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
     ]
-    drawn = canvas.finished(layers, PICKED, PICKED_CAPTION, height=340)
+    drawn = canvas.finished(layers, "One group at a time", PICKED_CAPTION, height=340)
     return {**drawn, "params": [{"name": "group", "value": first, "bind": choice}]}
 
 
@@ -212,14 +211,11 @@ def groups_within(compared: GroupComparison) -> Spec:
     return canvas.finished(layers, TITLE, caption, height=300, wide=True)
 
 
-GIVEAWAYS = "What gave the predictions away"
 GIVEAWAYS_CAPTION = (
     "Observed minus predicted in groups that describe what the auditor learned: predictions are too high "
     "left of the line, too low right of it. The groups were chosen with the outcomes in view, so they "
     "describe the finding; only the p-value tests it."
 )
-CARRIERS = "Which columns carried it"
-CARRIERS_CAPTION = "The share of the advantage that is lost when a column is shuffled among the records."
 SIDES = "predictions too high", "predictions too low"
 MAX_RULES_SHOWN = 12  # bars
 
@@ -242,12 +238,8 @@ def giveaways(given: Distinguisher) -> Spec:
         tooltip=tips,
     )  # fmt: skip
     lines = max((label.count("\n") + 1 for label in labels), default=1)
-    return canvas.finished(
-        [bars, zero_line(canvas, "x")],
-        GIVEAWAYS,
-        GIVEAWAYS_CAPTION,
-        height=40 + (10 + 14 * lines) * len(rules),
-    )
+    layers, height = [bars, zero_line(canvas, "x")], 40 + (10 + 14 * lines) * len(rules)
+    return canvas.finished(layers, "What gave the predictions away", GIVEAWAYS_CAPTION, height=height)
 
 
 @drawing
@@ -262,4 +254,5 @@ def carriers(given: Distinguisher) -> Spec:
         y=field("column:N", scale={"domain": names}, title=None),
         tooltip=["column:N", field("share:Q", format=".1%")],
     )  # fmt: skip
-    return canvas.finished([bars], CARRIERS, CARRIERS_CAPTION, height=40 + 24 * len(names))
+    caption = "The share of the advantage that is lost when a column is shuffled among the records."
+    return canvas.finished([bars], "Which columns carried it", caption, height=40 + 24 * len(names))

@@ -65,7 +65,6 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
     canvas, at = Canvas(), moments(len(run))
     gains = np.cumsum((outcomes - raw) ** 2 - (outcomes - run.predictions) ** 2)
     data = canvas.on({"round": run.rounds[at], "gain": gains[at]})
-    zero = zero_line(canvas)
     line = data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
         x=field("round:Q", title="outcomes learned"), y=field("gain:Q", title="total Brier score saved")
     )
@@ -73,7 +72,7 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
         "The Brier score of the raw predictions minus that of the calibrated ones, added up. Where the line "
         "climbs, calibrating helps; where the raw predictions are right it stays level."
     )
-    layers = [zero, line, hover(data, len(at), "round", {"round": ",.0f", "gain": "+.3f"})]
+    layers = [zero_line(canvas), line, hover(data, len(at), "round", {"round": ",.0f", "gain": "+.3f"})]
     return canvas.finished(layers, "Raw against calibrated", caption)
 
 

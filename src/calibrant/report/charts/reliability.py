@@ -35,7 +35,6 @@ CURVES = {"isotonic": "observed (isotonic)", "spline": "observed (spline)", "smo
 BAND, SPLINE_BAND, WHERE = "95% if calibrated", "95% confidence", "predictions"
 MIN_RECORDS_NEARBY = 20  # records near a point below which the smoothed curve fades
 DOTS = (170, 80, 25)  # areas of dots that remain distinct when they overlap
-RELIABILITY_TITLE = "Reliability diagram"
 DIAGONAL = "Predictions are right on the dashed diagonal, too low above it and too high below it. "
 RELIABILITY_CAPTION = DIAGONAL + "The gray band holds 95% of such curves if the predictions are right."
 SPLINE_CAPTION = DIAGONAL + "The gray band is the 95% confidence interval of the curve."
@@ -46,9 +45,7 @@ MIN_LOGIT = 1e-6  # predictions nearer to 0 or 1 are drawn at the end of a logit
 ROOM = 3.0  # odds beyond the outermost predictions that a logit axis still shows, as a factor
 RARE = 0.1  # "auto" takes the logit scale where nine of ten predictions lie below this, or above 1 - this
 BAND_DRAWS = 200
-BAND_LEVEL = 0.95
 MAX_BAND_CELLS = 512
-MAP_POINTS = 101
 TICKS = (0.00001, 0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
@@ -113,11 +110,9 @@ class Band(NamedTuple):
 
 
 def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
-    """Draw outcomes from the predictions, fit the isotonic curve to each draw, and take 95% limits.
+    """Return the 95% band of isotonic curves if calibrated (Dimitriadis, Gneiting & Jordan 2021, section 3).
 
-    Consistency band of Dimitriadis, Gneiting & Jordan (2021), section 3. It is drawn around the diagonal:
-    a fitted curve inside it is what chance alone would give. Many levels are merged into cells first, and
-    a cell of weighted records is drawn as the binomial of the same mean and variance.
+    A cell of weighted records is drawn as the binomial of the same mean and variance.
     """
     cells = coarse(forecasts, MAX_BAND_CELLS)
     rng = np.random.default_rng(seed)
@@ -133,8 +128,7 @@ def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
             cells.values, cells.weights, outcomes, **sums, total_weight=cells.total_weight
         )
         row[:] = np.interp(x, cells.values, isotonic_curve(drawn))
-    tail = (1 - BAND_LEVEL) / 2
-    return Band(x, *np.quantile(fits, [tail, 1 - tail], axis=0))
+    return Band(x, *np.quantile(fits, [0.025, 0.975], axis=0))
 
 
 @drawing
@@ -164,7 +158,7 @@ def reliability_diagram(
         _hover(canvas, forecasts, line, axis),
     ]
     caption = SPLINE_CAPTION if curve == "spline" else RELIABILITY_CAPTION
-    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=310)
+    return canvas.finished(layers, "Reliability diagram", caption, height=310)
 
 
 def _spline(forecasts: Forecasts, seed: int) -> tuple[Line, Band]:
@@ -318,7 +312,6 @@ def _hover(canvas: Canvas, forecasts: Forecasts, line: Line, axis: Axis) -> Laye
     return hover(data, len(at), "place", {"predicted": ".4f", "observed": ".4f", "share below": ".1%"})
 
 
-COMPARISON_TITLE = "Models compared"
 COMPARISON_CAPTION = (
     "The isotonic (CORP) reliability curve of each model. Predictions are right on the dashed diagonal, too "
     "low above it and too high below it."
@@ -335,10 +328,9 @@ def comparison(models: Mapping[str, Forecasts]) -> Spec:
     values = [forecasts.values for forecasts in models.values()]
     frame = window(*values), window(*values, *(line.rate for line in lines.values()))
     canvas = Canvas()
-    return canvas.finished(curves(canvas, lines, frame), COMPARISON_TITLE, COMPARISON_CAPTION, height=380)
+    return canvas.finished(curves(canvas, lines, frame), "Models compared", COMPARISON_CAPTION, height=380)
 
 
-MAP_TITLE = "What recalibration would do"
 MAP, BEFORE, AFTER = "map", "observed before", "after"
 MAP_CAPTION = (
     "The solid line is what each prediction would become; the gray band has {confidence:.0%} {how}. Dashed: "
@@ -349,7 +341,7 @@ MAP_CAPTION = (
 @drawing
 def recalibration_map(fitted: Recalibration, before: Forecasts, after: Forecasts) -> Spec:
     """Draw the chosen map with its band, and the isotonic curves of held-out records before and after."""
-    places = np.linspace(fitted.fit.low, fitted.fit.high, MAP_POINTS)
+    places = np.linspace(fitted.fit.low, fitted.fit.high, 101)
     band, mapped = fitted.band(places), fitted.predict(places)
     lines = {
         MAP: Line(places, mapped, mapped < 0),  # nowhere faint
@@ -361,7 +353,7 @@ def recalibration_map(fitted: Recalibration, before: Forecasts, after: Forecasts
     canvas = Canvas()
     layers = [shaded(canvas, places, band.lower, band.upper), *curves(canvas, lines, (across, up))]
     caption = MAP_CAPTION.format(confidence=band.confidence, how=band.how.partition(",")[0])
-    return canvas.finished(layers, MAP_TITLE, caption, height=380)
+    return canvas.finished(layers, "What recalibration would do", caption, height=380)
 
 
 def _reliability(forecasts: Forecasts) -> Line:
