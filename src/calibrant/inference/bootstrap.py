@@ -62,28 +62,21 @@ class DrawnRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resamples:
-    """Weight, weight of y, squared weight and records of every level; one row per resample.
-
-    `records` are None where numbers say it all: outcomes 0 and 1 without weights.
-    """
+    """Weight, weight of y, squared weight and records of every level; one row per resample."""
 
     weights: Array
     outcomes: Array
     squared_weights: Array | None = None  # these are left out where the measure does without them
     counts: Array | None = None
-    records: DrawnRecords | None = None
+    records: DrawnRecords | None = None  # None where counts say it all: 0 and 1 without weights
 
 
 class Resampler:
     """Resamples the n records with replacement, and gives the effect on each level.
 
-    Few events resample badly: none at all give the same data again and again. So `added` records of either
-    outcome are mixed in, with the predictions of the data (two of each is what Agresti and Coull add to a
-    proportion); `centre` is the weight of y per level that is drawn from, the mean of all resamples.
-
-    Unweighted 0/1 records of one level and outcome are alike, so only their numbers are drawn. A weighted
-    sketch does not know its records: substitutes are drawn, and `exact` is False. There a fraction counts
-    as the chance of an event, which varies at least as much.
+    Data without events would give the same data again and again, so `added` records of either outcome are
+    mixed in, as Agresti and Coull add two of each to a proportion. `centre`, the weight of y per level, is
+    the mean of all resamples. `exact` is False for a weighted sketch, whose unknown records are substituted.
     """
 
     def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
@@ -120,7 +113,7 @@ class Resampler:
         self.centre = self.centre_of(forecasts)
 
     def centre_of(self, forecasts: Forecasts) -> Array:
-        """Return the weight of y per level that is drawn from; of the records, on their levels or merged."""
+        """Return the weight of y per level that is drawn from."""
         return np.asarray((1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights)
 
     def widening(self, confidence: float) -> float:
@@ -145,10 +138,7 @@ class Resampler:
         return Resamples(counts / f.n, ones / f.n, counts / f.n**2, counts)
 
     def _added(self, generator: np.random.Generator, rows: int, n: int) -> tuple[Any, Any, Any]:
-        """Return which of n picks (row and column) are added records, and a coin for the outcome of each.
-
-        Picks are independent and alike, so it may as well be the first few of every row.
-        """
+        """Return which of n picks (row, column) are added records (the first), and a coin for each."""
         many = generator.binomial(n, self.mixed, size=rows)
         row, column = np.nonzero(np.arange(many.max(initial=0)) < many[:, None])
         return row, column, generator.integers(0, 2, size=len(row))
@@ -234,10 +224,7 @@ class Resampler:
 
 
 def _censored_sample(forecasts: Forecasts) -> Censored:
-    """Return all rows in an order of their content: the records as they are, then those without weight.
-
-    Records that tie may still differ in their times, on which the weights of a resample depend.
-    """
+    """Return all rows, the records first, by content: records that tie may differ in their times."""
     censoring, records = forecasts.censoring, forecasts.records
     assert censoring is not None
     columns = records.prediction, records.outcome, records.weight
@@ -249,10 +236,7 @@ def _censored_sample(forecasts: Forecasts) -> Censored:
 def reweighted_draws(
     censoring: Censored, places: npt.NDArray[Any], weights: Array, drawn: Any
 ) -> tuple[Array, Array]:
-    """Return how often the rows at these places were drawn, and the weight of one occurrence.
-
-    The censoring is estimated again in every resample; `weights` hold it as estimated from all rows.
-    """
+    """Count the draws of the rows at these places and weigh each, the censoring estimated again."""
     factor = weights / censoring.weight[places]  # weights that were given on top
     mass = np.array([censoring.reweighted(times)[places] for times in drawn]) * factor
     times = drawn[:, places].astype(np.float64)
@@ -284,10 +268,7 @@ def resampled_values(entry: Measure, resampler: Resampler, drawing: Drawing) -> 
 
 
 def resampled_deviations(entry: Measure, resampler: Resampler, drawing: Drawing) -> Array | None:
-    """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it.
-
-    Moves are counted from the centre of the resamples.
-    """
+    """Return how far resampling moves the value (its `power`-th root) from the centre; None if unbounded."""
     forecasts, null = resampler.forecasts, entry.null
     power = seminorm_power(forecasts, entry)
     if not power and (null.deviation is None or not deviation_applies(entry.settings())):
@@ -308,10 +289,7 @@ def resampled_deviations(entry: Measure, resampler: Resampler, drawing: Drawing)
 
 
 def seminorm_power(forecasts: Forecasts, entry: Measure) -> int:
-    """Return k where the measure is the k-th power of a seminorm of the residuals, 0 where it is none.
-
-    Options change k (ATB of norm 1, the root of an ECE), so it is seen from doubling residuals.
-    """
+    """Return k where the measure is, under its options, the k-th power of a seminorm of residuals, else 0."""
     if entry.null.batch is None:
         return entry.null.power
     if not entry.null.power or not batched(forecasts, entry):
@@ -361,25 +339,13 @@ def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
 
 
 def upper_quantile(values: Array, share: float) -> float:
-    """Return the value that a further draw exceeds with a chance of 1 - `share` at most.
-
-    The k-th smallest of m is exceeded by one more with chance 1 - k / (m + 1): k = share (m + 1), rounded up.
-    Sample quantiles between neighbours are too small: of 99 draws, that for 95% is exceeded by 5.9%.
-
-    >>> upper_quantile(np.arange(1.0, 100.0), 0.95)
-    95.0
-    """
+    """Return the share (m + 1)-th of m draws: a further one exceeds it with chance 1 - share at most."""
     rank = math.ceil(share * (len(values) + 1) - 1e-9)
     place = min(max(rank, 1), len(values)) - 1  # the first or the last where draws are too few
     return float(np.partition(values, place)[place])
 
 
 def lower_quantile(values: Array, share: float) -> float:
-    """Return the value that a further draw falls below with a chance of `share` at most.
-
-    >>> lower_quantile(np.arange(1.0, 100.0), 0.05)
-    5.0
-    """
     return -upper_quantile(-values, 1 - share)
 
 
@@ -391,11 +357,7 @@ SIGMAS = 4.0  # standard deviations added to the mean of what merging changes
 
 
 def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
-    """Return the first level of each of about `cells` cells.
-
-    Half of the cuts are even in weight, half in prediction, so that neither dense nor sparse stretches
-    blur; predictions of 0 and 1, which leave no doubt, keep cells of their own.
-    """
+    """Return where about `cells` cells start: half even in weight, half in prediction, 0 and 1 alone."""
     values, share = forecasts.values, np.arange(1, cells // 2 + 1) / (cells / 2)
     below = np.cumsum(forecasts.weights)
     # the level whose middle first reaches a share is the one that holds the share, or the next
@@ -416,7 +378,6 @@ def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
 
 
 def merged_levels(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecasts:
-    """Merge the levels from each start to the next."""
     weights = np.add.reduceat(forecasts.weights, starts)
     mean = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weights
     last = np.append(starts[1:], forecasts.levels) - 1
@@ -443,30 +404,25 @@ def merged_levels(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecas
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarsened:
-    """Forecasts to simulate on, where each cell starts (None: nothing merged), and what merging may add.
-
-    `added` counts in the unit in which the measure is a seminorm: the value itself, or its root.
-    """
+    """Forecasts to simulate on, where each cell starts (None: nothing merged), and what merging may add."""
 
     forecasts: Forecasts
     starts: npt.NDArray[np.intp] | None = None
-    added: float = 0.0
+    added: float = 0.0  # in the unit in which the measure is a seminorm: the value itself, or its root
 
     @property
     def cells(self) -> int | None:
-        """How many cells there are, None where nothing was merged."""
         return None if self.starts is None else self.forecasts.levels
 
 
 def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float) -> Coarsened:
     """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
 
-    A deviation is at least MIN_BIAS_SHARE times that of the mean residual, whose quantile is known, so an
-    interval's half-width is known from below before anything is drawn. How far merging moves the cumulative
-    curve of a noise is bounded by the integral of the move, the root of the integral of its square, and what
+    The half-width is at least MIN_BIAS_SHARE times that of the mean residual. Merging moves the cumulative
+    curve of a noise by at most the integral of the move, the root of the integral of its square, and what
     changes because all records of a cell count with its mean prediction. Moves in different cells are
-    independent, so sums over cells are close to their means: SIGMAS standard deviations are added. Clusters
-    that meet `spanned` cells make the variance of such sums up to that much larger (Efron, Stein).
+    independent, so SIGMAS standard deviations are added to the means of sums over cells. Clusters that meet
+    `spanned` cells make the variance of such sums up to that much larger (Efron, Stein).
     """
     clusters = forecasts.clusters if is_clustered(forecasts) else None
     counted = clusters is not None or forecasts.record_outcomes is None

@@ -101,7 +101,7 @@ RESAMPLES_PER_PASS = 16  # resamples that share one pass over the rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellModel:
-    """A model on cells, which are its levels or merged levels: where they start, and what merging may add."""
+    """A model on its levels or on merged levels, with the smallest prediction of each."""
 
     cells: Forecasts
     starts: Array  # the smallest prediction of each cell
@@ -124,10 +124,7 @@ class CellModel:
 def on_cells(
     forecasts: Mapping[str, Forecasts], entry: Measure, values: Mapping[str, float], confidence: float
 ) -> list[CellModel]:
-    """Return the models on cells; none unless all of them can be counted there.
-
-    Few levels are taken as they are and many are merged, unless that would widen an interval by 1% or more.
-    """
+    """Return the models on levels (few) or merged levels (many); none unless all can be counted there."""
 
     def made(name: str) -> CellModel | None:
         model, value = forecasts[name], values[name]
@@ -173,10 +170,9 @@ def resampled_cells(
 def calibration_pvalues(
     models: Mapping[str, Forecasts], cells: Sequence[CellModel], entry: Measure, drawing: Drawing
 ) -> dict[str, float]:
-    """Test each model by the measure; 0 for what needs no such care or has no test.
+    """Test each model by the measure; 0 where it needs no such care or has no test.
 
-    Mean scores have no bias. Differences of squares are linear in the noise that two models share. Fractional
-    outcomes cannot be simulated.
+    Mean scores have no bias, and differences of squares are linear in the noise that two models share.
     """
     taken = [model.cells for model in cells] or list(models.values())
     if not (entry.complete or entry.signed) or seminorm_power(taken[0], entry) == 2:
@@ -388,7 +384,6 @@ def compare(
 
 
 def _forecasts(rows: PairedRows, predictions: Array) -> Forecasts:
-    """Merge the rows by the predictions of one model; they keep their clusters and their censoring."""
     checked = check_records(rows.outcomes, predictions, rows.weights)
     if rows.censored is not None:
         checked = replace(checked, censoring=rows.censored.censoring)
@@ -397,23 +392,14 @@ def _forecasts(rows: PairedRows, predictions: Array) -> Forecasts:
 
 
 def _enough(asked: int, pairs: int, confidence: float) -> int:
-    """Return enough draws that no pair's smallest p-value exceeds 1 - confidence, times the number of pairs.
-
-    Few draws are taken as asked, and so are those that would need many more; the result then says so.
-
-    >>> [_enough(999, pairs, 0.95) for pairs in (3, 28, 1225)], _enough(39, 28, 0.95)
-    ([999, 1119, 999], 39)
-    """
+    """Return the draws that let one of many pairs differ, unless few were asked for or very many needed."""
     enough = math.ceil(2 * pairs / (1 - confidence) - 1e-9) - 1
     return max(asked, enough) if asked >= DRAWS and enough <= MORE_DRAWS * asked else asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Error:
-    """The error of one model, that of every resample, and the share of a resample's bias that is its own.
-
-    `widening` is what merged levels may have changed of it.
-    """
+    """The error of one model and of every resample, its bias factor, and what merging may add."""
 
     name: str
     value: float
@@ -424,8 +410,7 @@ class _Error:
     def without_bias(self, defined: npt.NDArray[np.bool_], most: float) -> float:
         """Return the value less the most that noise can have added to it; an error is never below 0.
 
-        `most` is how far resampling moves the difference of two models on average. The mean of the draws of
-        one model is uncertain by much more than that where the models are nearly the same.
+        `most`, how far resampling moves the difference, is the surer bound where two models are alike.
         """
         added = float(self.drawn[defined].mean()) - self.value
         return max(0.0, self.value - self.factor * min(max(0.0, added), most))
@@ -434,9 +419,8 @@ class _Error:
 def _bias_factor(forecasts: Forecasts, entry: Measure) -> float:
     """Return how much larger the bias of an error can be than what resampling adds to it.
 
-    Noise e turns a true residual t into t + e, and resampling into t + e + e*. Where t = 0, an error that
-    grows as the k-th power has the bias E|e|^k, and resampling adds (2^(k/2) - 1) of that; where t is large
-    neither adds anything. Mean scores have no bias.
+    Where the truth is calibrated, noise e biases the k-th power of an error by E|e|^k, and resampling adds
+    2^(k/2) - 1 times that; far from calibration neither adds anything. Mean scores have no bias.
     """
     if not (entry.complete or entry.signed):
         return 0.0
@@ -447,11 +431,9 @@ def _bias_factor(forecasts: Forecasts, entry: Measure) -> float:
 def _difference(one: _Error, other: _Error, confidence: float) -> Difference:
     """Join the intervals of the resamples that are right near calibration and far from it.
 
-    Resampling adds noise once more, which biases errors: the reflection of the central interval allows for
-    that. Where an error is near 0 all resamples lie to one side of it, and the central interval is right;
-    where one error is near 0 and the other is not, noise has added more to the one than resampling shows, so
-    that the bias of either may be anything between none and the most that it can be. The hull of the three
-    holds the difference, and the p-value is the least level at which it leaves out 0.
+    The reflection of the central interval allows for the noise that resampling adds once more; where an error
+    is near 0 the central interval itself is right; where only one is, either bias may be anything up to its
+    most. The hull of the three holds the difference; the p-value is the least level at which it leaves out 0.
     """
     difference, drawn = one.value - other.value, one.drawn - other.drawn
     central(drawn, confidence)  # refuses where most resamples have no value

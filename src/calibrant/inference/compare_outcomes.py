@@ -244,11 +244,7 @@ def kernel_sums(p: Array, r: Array, codes: npt.NDArray[np.intp]) -> Array:
 
 
 def area_under_risk(y: Array, p: Array) -> tuple[float, Array]:
-    """Return the mean error rate over the 1, ..., n most confident rows, and the influence of each row.
-
-    The area is the mean of error_i times sum_{k >= rank_i} 1/k, ties in random order. A further row at
-    confidence s adds its own term and lowers the share of errors at every coverage beyond its rank.
-    """
+    """Return the mean of error_i times sum_{k >= rank_i} 1/k, ties in random order, and its influences."""
     n, errors = len(y), 1.0 - y
     order = np.argsort(-p, kind="stable")
     ties = np.unique(-p[order], return_inverse=True)[1].reshape(-1)
@@ -265,7 +261,6 @@ def area_under_risk(y: Array, p: Array) -> tuple[float, Array]:
 
 
 def _difference(first: str, second: str, one: _Score, other: _Score, confidence: float) -> Difference:
-    """Return the difference with Student's t over clusters."""
     from scipy.special import stdtr, stdtrit
 
     count = len(one.influence)

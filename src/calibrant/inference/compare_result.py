@@ -102,7 +102,6 @@ class Comparison(Result):
         return " ".join([*self._verdict(), *self.advice()])
 
     def _verdict(self) -> list[str]:
-        """Say who is better than whom, and how sure that is."""
         if not self.real:
             parts = [] if self.undecided else [self._none_real()]
         else:
@@ -116,7 +115,6 @@ class Comparison(Result):
         return [*parts, f"{drawn}; intervals and p-values are approximate.", *related]
 
     def _adjusted(self, pair: Difference) -> str:
-        """Write the adjusted p-value of a pair; a single pair needs no adjustment."""
         phrase = pvalue_phrase(pair.adjusted, self.draws, bound=pair.pvalue_is_bound)
         return phrase if len(self.differences) == 1 else f"Holm-adjusted {phrase}"
 
@@ -146,7 +144,6 @@ class Comparison(Result):
         return [f"No model is shown to be best. {leads}, but {why}."]
 
     def _none_real(self) -> str:
-        """Say that no pair differs beyond chance, or that so few draws could not have shown it."""
         words, pair = measure_in_words(self.measure), min(self.differences, key=lambda one: one.adjusted)
         least = self._adjusted(pair)
         least = least if len(self.differences) == 1 else f"least {least}"
@@ -183,7 +180,6 @@ class Comparison(Result):
         return [*unfair, self._by_score(), *self._flat(), CHOICE_ADVICE]
 
     def _best_scores(self) -> tuple[float, list[str]]:
-        """Return the best Brier score and the models that have it."""
         least = min(parts.score for parts in self.scores.values())
         return least, [name for name, parts in self.scores.items() if parts.score - least <= ROUNDING * least]
 
@@ -197,7 +193,6 @@ class Comparison(Result):
         return [f"{' and '.join(flat)} {tell} no rows apart (discrimination 0), like a constant base rate."]
 
     def _by_score(self) -> str:
-        """Name the models with the best Brier score, or say that all have the same."""
         least, tied = self._best_scores()
         if 1 < len(tied) == len(self.scores):
             return f"The Brier scores are equal ({format_value(least)})."
@@ -239,10 +234,7 @@ class Comparison(Result):
 
 
 def may_flip(pair: Difference, draws: int, confidence: float) -> bool:
-    """Return whether simulation error could move an adjusted p-value across 1 - confidence.
-
-    A p-value is twice a share of the draws. Few draws, which were asked for, are taken as they are.
-    """
+    """Return whether simulation error could move the adjusted p-value across 1 - confidence."""
     if draws < DRAWS or pair.pvalue_is_bound:
         return False
     return could_flip(pair.adjusted, draws, 1 - confidence, 2 * pair.adjusted / pair.pvalue)

@@ -321,11 +321,7 @@ def _over_one(
 def _uncertainty(
     groups: Responses, outcomes: Array, curve: ThresholdLossCurve, confidence: float, draws: int, seed: int
 ) -> tuple[float, float, DominanceBand]:
-    """Return limits of the loss and a band of the curve, jointly over all tasks.
-
-    The loss grows with the curve, so the band's two ends give the limits. Each threshold counts twice: acting
-    from it on, and acting above it, since the curve may jump there.
-    """
+    """Return limits of the loss, which follow from the band's ends, and the band, over all tasks at once."""
     thresholds = curve.thresholds
     if len(thresholds) > GRID:
         thresholds = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, GRID).round().astype(np.intp))]

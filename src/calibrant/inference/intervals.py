@@ -61,7 +61,6 @@ EXPECTED_DEVIATION = {
 
 
 def is_unbounded(lower: float, upper: float) -> bool:
-    """Return whether every value lies in the interval: it says nothing."""
     return math.isinf(lower) and math.isinf(upper)
 
 
@@ -120,8 +119,6 @@ class ConfidenceInterval(Result):
 
 
 class Bounds(NamedTuple):
-    """The two ends of an interval, and how they were found."""
-
     lower: float
     upper: float
     method: str
@@ -243,16 +240,14 @@ def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[
 
     Every measure here is a supremum of sums of w_i f(v_i, y_i) with |f| <= |y - v| <= 1, so replacing one
     record moves it by at most 2 w_i and McDiarmid's inequality gives sqrt(2 ln(1/error) sum w_i^2) around the
-    mean. A mean of suprema is at least the supremum of means: above, nothing is to be added. Below, the mean
-    exceeds the population's value by at most the expected supremum of the noise. Writing f as an integral of
-    its slope turns that into an integral of |noise of a cumulative sum|, each of standard deviation at
-    most s = sqrt(sum w_i^2): for smooth s (the constant part, f at 1/2) plus s/2 (sqrt(P(v > 1/2)) +
-    sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
-    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2. The same for emd, whose slope is up to 2,
-    gives s (1 + sqrt 2), and for l1-ATB s sqrt 2. The noise of bin b has standard deviation s sqrt(P(b)),
-    which add up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of
-    vectors of length 1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, with
-    mean at most 2 s (Levy).
+    mean, which is at least the population's value and exceeds it by at most the expected supremum of the
+    noise. Writing f as an integral of its slope turns that into an integral of |noise of a cumulative sum|,
+    each of standard deviation at most s = sqrt(sum w_i^2): for smooth s (f at 1/2) plus
+    s/2 (sqrt(P(v > 1/2)) + sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
+    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2; likewise s (1 + sqrt 2) for emd, with
+    slopes up to 2, and s sqrt 2 for l1-ATB. The noise of bin b has standard deviation s sqrt(P(b)), which add
+    up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of vectors of length
+    1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, mean at most 2 s (Levy).
     """
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     deviation = spread * math.sqrt(2 * math.log(1 / error))
@@ -271,13 +266,9 @@ def bounds(
     centre: float | None = None,
     added: float = 0.0,
 ) -> Bounds:
-    """Return the interval alone, and by which method it was found; `resampler` may keep earlier draws.
+    """Return the interval and its method; `resampler` may keep earlier draws, `pvalue` is of the exact test.
 
-    Where `forecasts` are merged levels, `value` and `centre` are those of the levels themselves, and `added`
-    is what merging can take from a deviation.
-
-    `pvalue` is that of the exact test by the same measure, where it is known already: while that does not
-    reject, calibration stays inside the interval.
+    Of merged levels, `value` and `centre` are those of the levels, and `added` is what merging may take away.
     """
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
@@ -317,7 +308,6 @@ def _resampled(
     centre: float | None,
     added: float,
 ) -> tuple[tuple[float, float], str]:
-    """Return the interval from simulated data, by the way that suits the measure."""
     forecasts, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
     if centre is None:
         centre = measured(forecasts.with_outcomes(resampler.centre), entry)
@@ -353,12 +343,10 @@ def central(values: Array, confidence: float) -> tuple[float, float]:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is not between 0 and 1."""
     open_share("confidence", confidence)
 
 
 def check_resampling(n: int) -> None:
-    """Refuse a single record: every resample of it is the same."""
     if n < 2:
         raise TooFewRecordsError("resampling", "needs two records or more", f"got {n}")
 
@@ -366,9 +354,8 @@ def check_resampling(n: int) -> None:
 def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | None:
     """Return the value without its bias, where that is known.
 
-    ATB, UBSE and the squared kernel error are sums of w_i w_j r_i r_j k(v_i, v_j) over all pairs of records,
-    r = y - v and k(v, v) = 1. Only the pairs of a record with itself are biased; pairs within a cluster are
-    as well.
+    ATB, UBSE and the squared kernel error sum w_i w_j r_i r_j k(v_i, v_j) over all pairs, k(v, v) = 1: only
+    the pairs of a record with itself are biased, and those within a cluster.
     """
     mean = entry.null.mean and entry.null.mean(forecasts, entry.options)  # known for no other k
     others = 1 - float(forecasts.squared_weights.sum())

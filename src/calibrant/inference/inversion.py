@@ -67,10 +67,9 @@ STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error th
 def inverted(
     forecasts: Forecasts, entry: Measure, drawing: Drawing, value: float, confidence: float
 ) -> tuple[float, float]:
-    """Return the interval: the widest over the directions in which calibration can fail.
+    """Return the widest interval over the directions in which calibration can fail.
 
-    These are the direction of the recalibration that the data suggest, and a shift of all rates towards one
-    half, which is open where the data suggest nothing (no events, say).
+    One is that of the recalibration which the data suggest, the other a shift of all rates towards one half.
     """
     if entry.name == "upper-distance" and by_signs(forecasts):  # signs draw outcomes that it cannot take
         hint = Hint("take that of {}", measure="lower-distance")
@@ -111,10 +110,7 @@ def inverted(
 
 
 def _spread_of_truth(forecasts: Forecasts, entry: Measure, seed: int) -> float:
-    """Return the relative standard deviation of the true error over predictions like these.
-
-    It is taken where the isotonic fit is the truth; farther from calibration, error and deviation grow alike.
-    """
+    """Return the relative deviation of the true error over predictions like these, at the isotonic fit."""
     fit = isotonic_curve(forecasts)
     truth = measured(forecasts.with_outcomes(forecasts.weights * fit), entry)
     if not truth > 0:
@@ -143,11 +139,7 @@ def _directions(forecasts: Forecasts) -> tuple[Array, Array]:
 
 
 def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
-    """Return what draws outcomes around given rates: independent ones, or random signs of the deviations.
-
-    If the predictions are calibrated, all that outcomes differ from them by is noise; around other rates it
-    is what the isotonic fit leaves, which has taken up some of it.
-    """
+    """Return what draws outcomes around rates: independently, or by signs of what the fit leaves over."""
     if not by_signs(forecasts):
         return NullOutcomes(forecasts, rates)
     if forecasts.record_outcomes is None and not forecasts.binary:
@@ -198,7 +190,6 @@ class _Powers:
 def score_interval(
     forecasts: Forecasts, name: str, *, value: float, confidence: float
 ) -> tuple[float, float]:
-    """Return the interval of one of BY_SCORE."""
     from scipy.special import stdtrit
 
     if name in LOGISTIC:
@@ -292,10 +283,7 @@ Score = tuple[Callable[[float], float], float]
 
 
 def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float) -> Score:
-    """Return the standardised score of the slope, the intercept fitted again, and the usual standard error.
-
-    `small` is the factor by which squared residuals of a fit to few records are too small.
-    """
+    """Return the standardized score of the slope and its standard error; `small` corrects for few records."""
     weights, powers = forecasts.weights, _Powers.of(forecasts)
     logit = logits(forecasts) - dot(weights, logits(forecasts))
     others = float((weights - forecasts.outcomes).sum())
@@ -327,19 +315,12 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
 
 
 def _without_skewness(score: float, skewed: float) -> float:
-    """Take from a score what skewness adds to its quantile on that side.
-
-    >>> _without_skewness(2.5, 0.5), _without_skewness(-2.5, 0.5), _without_skewness(0.2, 0.5)
-    (2.0, -2.5, 0.0)
-    """
+    """Take from a score what skewness adds to its quantile on that side."""
     return score if score * skewed <= 0 else float(np.copysign(max(0.0, abs(score) - abs(skewed)), score))
 
 
 def _sum_score(forecasts: Forecasts, name: str, value: float) -> Score:
-    """Return the standardised score of the intercept at slope 1, or of the O/E ratio, and its standard error.
-
-    The score is the sum of outcomes minus rates over its deviation: the larger of the shown and the implied.
-    """
+    """Return the standardized score of the intercept, or of the O/E ratio, and its standard error."""
     weights, powers, logit = forecasts.weights, _Powers.of(forecasts), logits(forecasts)
 
     def rates_at(shift: float) -> Array:
@@ -370,10 +351,7 @@ def _sum_score(forecasts: Forecasts, name: str, value: float) -> Score:
 
 
 def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
-    """Return the variance of a sum by clusters over that by records; 1 without clusters.
-
-    An outcome of 0 adds its weight times `zero` of its level to the sum, an outcome of 1 times `one`.
-    """
+    """Return the variance by clusters over that by records of a sum of `zero` or `one` per outcome."""
     if not is_clustered(forecasts):
         return 1.0
     level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)

@@ -48,7 +48,6 @@ class DecisionRows:
 
     @property
     def parts(self) -> tuple[Array, Array]:
-        """The weight of events and of others, per row."""
         return self.weights * self.outcomes, self.weights * (1 - self.outcomes)
 
 
@@ -77,10 +76,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shares:
-    """Shares of the records at each threshold: values, covariances, and the sizes Wilson's intervals take.
-
-    `factors` is what each share counts in the sum.
-    """
+    """Shares of the records at each threshold: values, covariances, and the sizes Wilson's intervals take."""
 
     factors: Array  # (shares, thresholds)
     value: Array
@@ -113,7 +109,6 @@ class _Shares:
         return Benefit(total, total - self._joined(down), total + self._joined(up))
 
     def _joined(self, parts: Array) -> Array:
-        """Add the errors of correlated shares."""
         spread = np.sqrt(np.maximum(np.einsum("iit->it", self.covariance), 0.0))
         squares = (parts**2).sum(axis=0)
         for i, j in combinations(range(len(parts)), 2):
@@ -135,7 +130,6 @@ def critical_value(confidence: float, clusters: ClusterSummary | None = None) ->
 
 
 def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's interval of a share of a sample of this size."""
     extra = z**2 / size
     centre = (share + extra / 2) / (1 + extra)
     half = z * np.sqrt(np.maximum(share * (1 - share) / size + extra / (4 * size), 0.0)) / (1 + extra)
@@ -143,10 +137,7 @@ def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
 
 
 def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
-    """Return gain times the share of events acted on minus cost times that of others, with its interval.
-
-    `acts` says at how many of the thresholds, from the first on, each record is acted on.
-    """
+    """Return the net benefit of acting on each record at its first `acts` thresholds, with intervals."""
     start, (events, others) = np.zeros_like(acts), rows.parts
     shares = [Share(start, acts, events), Share(start, acts, others)]
     return _Shares.of(rows, shares, np.stack([gain, -cost])).ends(z)
@@ -166,10 +157,9 @@ def difference(
 ) -> tuple[Benefit, Benefit]:
     """Return what the first model gains over the second: intervals by threshold, and a joint band.
 
-    The band is aimed to hold the whole curve with probability `share`: its critical value is the quantile of
-    the largest |difference| / s over random signs, where s is the shorter half of the interval over z. It
-    leaves out 0 only where the sign test rejects as well, which is exact for exchangeable models: there the
-    scale is the deviation of the draws, which swapping the models does not change.
+    The critical value of the band is the `share` quantile of the largest |difference| / s over random signs,
+    s being the shorter half of the interval over z. It leaves out 0 only where the sign test rejects as well,
+    which is exact for exchangeable models: there the scale is the deviation of the draws.
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
     stops = np.where(first > second, high, low), np.where(second > first, high, low)
@@ -237,10 +227,7 @@ def _by_clusters(shares: Sequence[Share], clusters: Clusters, w: Array, value: A
 def _drawn_curves(
     rows: DecisionRows, low: Ints, high: Ints, sign: Array, gain: Array, cost: Array, draws: int, seed: int
 ) -> tuple[Array, Array]:
-    """Return the difference at each threshold under random signs of the rows, one row per draw.
-
-    With it comes the signed sum of the weights, which centers the draws at the observed difference.
-    """
+    """Return the differences under random signs, one row per draw, and the signed sums of the weights."""
     from scipy.sparse import csr_array
 
     differ, width = high > low, len(gain)
@@ -429,7 +416,6 @@ class NetBenefits(Result):
 
 
 def _winner(pair: BenefitDifference, k: int) -> TableCell:
-    """Name the better model where the joint band leaves out 0."""
     better = pair.better[k]
     return text_cell("within chance" if better == 0 else pair.first if better > 0 else pair.second)
 

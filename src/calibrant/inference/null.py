@@ -41,11 +41,9 @@ ROUNDING = 1e-9  # relative spread of weights that is none
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPointWeights:
-    """Per level: some heavy records and some light ones, alike among themselves.
+    """Heavy and light records per level, whose number, weight and squared weight are those of the level.
 
-    Their number, their weight and their squared weight are those of the level, so that outcomes drawn for
-    them have the right mean and variance and never leave [0, weight]. Weights of one or two records, and of
-    records that weigh the same, are found exactly: then `exact` is True.
+    Outcomes drawn for them have the right mean and variance. `exact`: all weights are those of the data.
     """
 
     heavy: npt.NDArray[np.int64]  # how many
@@ -117,10 +115,8 @@ MIN_BINOMIAL_RECORDS = 16  # per level, from which on a binomial draw costs less
 class NullOutcomes:
     """Draws the weight of y per level, y ~ Bernoulli(v) independently, one row for each set of outcomes.
 
-    Records are drawn one by one, or all of a level by one binomial number. A weighted sketch knows the
-    squares of its weights but not its records: substitutes with the mean and the variance of every level are
-    drawn, and `exact` says whether all weights could be found. `rates` other than the predictions draw
-    outcomes that are not calibrated; `width` is how many random numbers a draw takes.
+    A weighted sketch does not know its records: substitutes are drawn, and `exact` says whether all weights
+    could be found. `rates` replace the predictions; `width` is how many random numbers a draw takes.
     """
 
     def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
@@ -147,7 +143,6 @@ class NullOutcomes:
         return self._drawn(generator, rows, None)
 
     def _drawn(self, generator: np.random.Generator, rows: int, out: Array | None) -> Array:
-        """Draw `rows` sets of outcomes, into `out` if that is given and single records are drawn."""
         f = self.forecasts
         if self._substitutes is not None:
             return self._substitutes.outcomes(generator, self._rates, rows)
@@ -175,11 +170,7 @@ class NullOutcomes:
             yield f.with_record_outcomes(hits.astype(np.float64))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of residuals: outcomes minus what was predicted.
-
-        The next sets that the same thread draws take their place: pages of memory that are requested again
-        each time cost as much as the drawing.
-        """
+        """Draw outcomes minus predictions into memory of the thread, which its next call writes again."""
         shape = (rows, self.forecasts.n if self._by_record else 0)
         if getattr(self._buffers, "draws", np.empty(0)).shape != shape:
             self._buffers.draws = np.empty(shape)
@@ -216,7 +207,6 @@ class Drawing:
 
 
 def with_options(entry: Measure, options: Mapping[str, Any]) -> Measure:
-    """Return the row with these options, and with the largest value that they can reach."""
     return replace(entry, options={**entry.options, **options}, largest=entry.reachable(options)[1])
 
 
@@ -279,11 +269,9 @@ def draw_signs(generator: np.random.Generator, clusters: int, draws: int) -> Arr
 
 
 class SignNull:
-    """Draws the residuals of all levels with one random sign per cluster.
+    """Draws the residuals of all levels with one random sign per cluster (per record without clusters).
 
-    It replaces NullOutcomes wherever a statistic is a function of the residuals. Records without
-    clusters get a sign each. Outcomes may also be drawn around `rates` other than the predictions: signs
-    then multiply what each outcome differs from `fit`, its estimated mean, times `scale`.
+    Around `rates` other than the predictions, signs multiply `scale` times what outcomes differ from `fit`.
     """
 
     exact = False
@@ -331,7 +319,6 @@ class SignNull:
         return self.residuals(generator, rows) + self.forecasts.weights * self.forecasts.values
 
     def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
-        """Draw `rows` sets of outcomes as Forecasts that know their records."""
         signs = draw_signs(generator, self.clusters.number, rows)[self.clusters.codes]
         for sign in signs.T:
             yield self.forecasts.with_record_outcomes(self._rates[self._level_of] + sign * self._around)
@@ -339,9 +326,7 @@ class SignNull:
     def score_draws(self, leverage: Array, drawing: Drawing) -> Array:
         """Return the standardized score of each row of `leverage`: of the data, then of the draws.
 
-        A score sums the residuals times the leverage of their levels. It is divided by its centered standard
-        error over clusters, and draws use Mammen's weights: plain signs are too liberal for few clusters
-        and skewed scores.
+        Draws use Mammen's weights: plain signs are too liberal for few clusters and skewed scores.
         """
         terms = (self.record_residuals * one[self._level_of] for one in leverage)
         by_cluster = np.stack([self.clusters.total(term) for term in terms])
@@ -370,9 +355,8 @@ def _standardized(by_cluster: Array, multipliers: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """How much the clusters tell: their number, how many equal ones they amount to, and the design effect.
-
-    `design_effect` is the variance of the mean residual by clusters over that by single rows.
+    """How much the clusters tell: their number, how many equal ones they amount to, and the design effect,
+    the variance of the mean residual by clusters over that by single rows.
     """
 
     name: str
@@ -385,9 +369,8 @@ class ClusterSummary:
     def of(cls, clusters: Clusters, residuals: Array, deviations: Array) -> ClusterSummary:
         """Summarize clusters from weighted residuals, and from the standard deviation expected of each.
 
-        The effective number is that of clusters with equal expected variance. A cluster's sum has the
-        variance (1 - c) sum d^2 + c (sum d)^2, with the correlation c that the data show: squares of the
-        observed sums would report a third of the clusters even where all are alike.
+        A cluster's sum has variance (1 - c) sum d^2 + c (sum d)^2, with the correlation c that the data show;
+        squares of the observed sums would report a third of the clusters even where all are alike.
         """
         sums = clusters.total(residuals)
         own, whole = clusters.total(deviations**2), clusters.total(deviations) ** 2
@@ -402,10 +385,7 @@ class ClusterSummary:
         return cls(clusters.name, clusters.number, effective, effect, len(residuals))
 
     def widening(self, confidence: float) -> float:
-        """Return the factor by which deviations of resampled clusters are too small for an interval.
-
-        Few clusters underestimate the variance, and their quantiles are Student's, not normal ones.
-        """
+        """Return what few clusters need: they underestimate variance, and quantiles are Student's."""
         from scipy.special import ndtri, stdtrit
 
         share = (1 + confidence) / 2
@@ -426,7 +406,6 @@ class ClusterSummary:
 
 
 def cluster_summary(forecasts: Forecasts) -> ClusterSummary:
-    """Summarize the clusters of forecasts, with residuals centered at their mean."""
     weights, level_of = record_weights(forecasts), np.repeat(np.arange(forecasts.levels), forecasts.counts)
     residuals = weights * (record_outcomes(forecasts) - forecasts.values[level_of])
     deviations = weights * np.sqrt(forecasts.values * (1 - forecasts.values))[level_of]
@@ -459,22 +438,17 @@ def is_clustered(forecasts: Forecasts) -> bool:
 
 
 def record_clusters(forecasts: Forecasts) -> Clusters:
-    """Return the clusters of the records; every record is one where none were given.
-
-    Clusters of one record are numbered as if none were given, so that the same signs are drawn.
-    """
+    """Return the clusters of the records; single records are numbered alike whether labeled or not."""
     clusters = forecasts.clusters
     return Clusters.of_single_records(forecasts.n) if clusters is None or clusters.all_single else clusters
 
 
 def record_weights(forecasts: Forecasts) -> Array:
-    """Return the normalized weight of every record, in the order of the levels."""
     weights = forecasts.record_weights
     return np.full(forecasts.n, 1 / forecasts.n) if weights is None else weights
 
 
 def record_outcomes(forecasts: Forecasts) -> Array:
-    """Return the outcome of every record, in the order of the levels."""
     if forecasts.record_outcomes is not None:
         return forecasts.record_outcomes
     if forecasts.cells is not None or not has_equal_weights(forecasts):
@@ -490,10 +464,6 @@ def record_outcomes(forecasts: Forecasts) -> Array:
 
 
 def _rounded(number: float) -> int:
-    """Round to two digits.
-
-    >>> _rounded(3421.7), _rounded(57.4)
-    (3400, 57)
-    """
+    """Round to two digits."""
     unit = 10.0 ** max(0, math.floor(math.log10(max(number, 1.0))) - 1)
     return int(round(number / unit) * unit)

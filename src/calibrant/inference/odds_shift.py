@@ -23,10 +23,7 @@ Counts = npt.NDArray[np.int64]
 def exact_interval(
     logs: Array, counts: Counts, events: int, tilt: float, confidence: float
 ) -> tuple[float, float]:
-    """Return the shifts at which this many events or more (or fewer) have probability (1 - confidence) / 2.
-
-    The log probabilities are those at the shift `tilt`, from where the ends are looked for.
-    """
+    """Return the shifts at which `events` or more (or fewer) have probability (1 - confidence) / 2."""
     rest = (1 - confidence) / 2
 
     def surplus(shift: float, above: bool) -> float:
@@ -60,10 +57,7 @@ MAX_CONVOLVED_RECORDS = 64  # records that are convolved one by one, for all blo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventCount:
-    """The law of the number of events of a group: log probabilities of `first`, `first` + 1, ...
-
-    They are those at the shift `tilt`; at the shift a they are larger by (a - tilt) times the number.
-    """
+    """Log probabilities of `first`, `first` + 1, ... events at shift `tilt`; a shift tilts them."""
 
     first: int
     logs: Array
@@ -89,10 +83,7 @@ class EventCount:
 
 
 def _convolved(rates: Array) -> tuple[int, Array]:
-    """Return the first number of events with a probability that counts, and the probabilities from there.
-
-    All terms are positive, so that even tiny probabilities keep their digits.
-    """
+    """Return the first number of events that is not negligible, and the probabilities from there."""
     padded = np.zeros(-(-len(rates) // MAX_CONVOLVED_RECORDS) * MAX_CONVOLVED_RECORDS)
     padded[: len(rates)] = rates  # a record that is never an event changes nothing
     blocks = padded.reshape(-1, MAX_CONVOLVED_RECORDS)
@@ -120,10 +111,7 @@ def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
 def common_shift(
     logits: Array, events: float, weights: Array | float = 1.0, others: float | None = None
 ) -> float:
-    """Return the shift at which as many events are expected; none at all count as half an event.
-
-    With weights `events` and `others` are the weights of the two outcomes, and the half is of their mean.
-    """
+    """Return the shift at which as many events are expected; none at all count as half of a mean record."""
     total = float(np.sum(np.broadcast_to(weights, logits.shape)))
     others = total - events if others is None else others
     if others < events:  # the rarer outcome is the one whose digits are all known

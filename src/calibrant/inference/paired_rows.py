@@ -106,8 +106,6 @@ class CensoredSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedRows:
-    """Rows that are complete for every model."""
-
     outcomes: Array
     models: dict[str, Array]
     weights: Array | None
@@ -116,10 +114,7 @@ class PairedRows:
     censored: CensoredSample | None = None
 
     def in_order(self) -> PairedRows:
-        """Order the rows, and number the clusters, by their contents: neither labels nor row order matter.
-
-        Rows that tie are the same row.
-        """
+        """Order the rows, and number the clusters, by their contents: neither labels nor row order matter."""
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
         clusters = None if self.clusters is None or self.clusters.all_single else self.clusters
         clusters = clusters and clusters.by_content(*keys)
@@ -143,10 +138,7 @@ class PairedRows:
         return found
 
     def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array | float]:
-        """Draw how often each row occurs in each of `rows` resamples, and the weight of one occurrence.
-
-        Among censored times all rows are resampled, and the censoring is estimated again.
-        """
+        """Draw how often each row occurs in each resample, and the weight of one occurrence."""
         sample = self.censored
         clusters, length = self.clusters, len(self.outcomes)
         if sample is not None:
@@ -176,10 +168,7 @@ def complete_rows(
     clusters: Any = None,
     subject: str = "model {!r}",
 ) -> PairedRows:
-    """Return the rows that are complete for every model and weigh something; count those that are not.
-
-    `subject` is what errors call a model.
-    """
+    """Return the rows that are complete for every model and weigh something; errors name `subject`."""
     censoring = y_true if isinstance(y_true, Censored) else None
     if censoring is not None:
         y_true, sample_weight = y_true.outcome_and_weight(sample_weight)

@@ -75,11 +75,8 @@ class Plan(Result):
 def least_records(distance: float, alpha: float, power: float) -> int:
     """Return how many records the best possible test needs in the example of Lemma 1 of the testing paper.
 
-    All predictions are 1/2 + distance. The outcomes have that rate, or 1/2, and the most powerful test of one
-    against the other (Neyman and Pearson) rejects when there are few events.
-
-    >>> least_records(0.05, 0.05, 0.9)
-    854
+    All predictions are 1/2 + distance, outcomes have that rate or 1/2, and the most powerful test (Neyman
+    and Pearson) rejects when there are few events.
     """
     from scipy.stats import binom
 
@@ -97,11 +94,7 @@ def least_records(distance: float, alpha: float, power: float) -> int:
 def least_number(
     suffices: Callable[[int], bool], high: int = 1, precision: float = 0.0, most: float = math.inf
 ) -> int:
-    """Return the least number that suffices, as all larger ones do, or one within `precision` above it.
-
-    >>> least_number(lambda n: n >= 37)
-    37
-    """
+    """Return the least number that suffices, as all larger ones do, or one within `precision` above it."""
     while not suffices(high):
         high *= 2
         if high > most:
@@ -138,10 +131,7 @@ PRECISION = 0.02  # relative, of what is searched for
 
 
 class PowerStudy:
-    """One test against one kind of alternative, at any n and any size of the error.
-
-    `values` are LEVELS quantiles in ascending order; a prediction that is common occurs among them often.
-    """
+    """One test against one kind of alternative, at any n and any size of the error, on LEVELS quantiles."""
 
     def __init__(
         self,
@@ -179,7 +169,6 @@ class PowerStudy:
             raise reject_name("alternative", alternative, list(ALTERNATIVES))
 
     def truth(self, size: float) -> Array:
-        """Return the true probabilities when the error has this size."""
         return np.clip(self.values + size * self.direction, 0.0, 1.0)
 
     def at_distance(self, distance: float) -> Array:
@@ -252,7 +241,6 @@ class PowerStudy:
 
 
 def _own_direction(alternative: Alternative, values: Array) -> Array:
-    """Return the direction that a function of the user has for every quantile."""
     rule = "must be a function that returns a finite number per quantile"
     try:
         direction = np.asarray(alternative(values.copy()), dtype=np.float64)

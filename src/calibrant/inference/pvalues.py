@@ -29,22 +29,14 @@ def exceedance(observed: float, drawn: Array) -> float:
 
 
 def is_rejected(pvalue: float, confidence: float) -> bool:
-    """Return whether a p-value is 1 - confidence or less, whatever that difference is rounded to.
-
-    >>> is_rejected(0.2, 0.8), 0.2 <= 1 - 0.8
-    (True, False)
-    """
+    """Return whether a p-value is 1 - confidence or less, whatever that difference is rounded to."""
     return pvalue <= 1 - confidence + 1e-12
 
 
 def could_flip(pvalue: float, draws: int, level: float = LEVEL, factor: float = 1.0) -> bool:
-    """Return whether other draws could put a simulated p-value on the other side of the level.
+    """Return whether other draws could move a p-value, `factor` times a share of the draws, across the level.
 
-    `factor` is 1 where the p-value is a share of the draws, 2 where it is twice a share, and so on. Shares
-    are compared by the arcsines of their roots, whose variance is 1 / (4 draws) whatever they are.
-
-    >>> could_flip(0.03, 199), could_flip(0.03, 1990), could_flip(0.01, 99), could_flip(0.03, 0)
-    (True, False, False, False)
+    Shares are compared by the arcsines of their roots, whose variance is 1 / (4 draws) whatever they are.
     """
     if draws == 0:
         return False
@@ -54,16 +46,7 @@ def could_flip(pvalue: float, draws: int, level: float = LEVEL, factor: float = 
 
 
 def draw_until_decided(test: Callable[[int], R], is_close: Callable[[R, int], bool], draws: int) -> R:
-    """Run a simulated test, and once more with MORE_DRAWS times the draws where other draws could flip it.
-
-    `test(draws)` runs it, with the same seed each time, and `is_close(result, draws)` asks `could_flip` of
-    every p-value that decides something. The result records the draws it took. If it is still close then,
-    it must say that it is undecided.
-
-    >>> shares = {199: 0.045, 1990: 0.0302}
-    >>> draw_until_decided(lambda draws: (shares[draws], draws), lambda one, draws: could_flip(*one), 199)
-    (0.0302, 1990)
-    """
+    """Run a test, and again with MORE_DRAWS times the draws where `is_close` says that it could flip."""
     found = test(draws)
     return test(MORE_DRAWS * draws) if is_close(found, draws) else found
 
@@ -74,11 +57,7 @@ def bonferroni(confidence: float, intervals: int) -> float:
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return Holm's step-down p-values: monotone, at most 1.
-
-    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
+    """Return Holm's step-down p-values: monotone, at most 1."""
     adjusted, largest = [1.0] * len(pvalues), 0.0
     for rank, k in enumerate(sorted(range(len(pvalues)), key=lambda k: pvalues[k])):
         largest = max(largest, min(1.0, (len(pvalues) - rank) * pvalues[k]))
@@ -87,16 +66,13 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 
 
 def bonferroni_pvalue(pvalue: float, tests: int) -> float:
-    """Return a p-value that allows for this many tests."""
     return min(1.0, tests * pvalue)
 
 
 def adjusted_pvalues(z: Array, simulated: Array) -> Array:
     """Return step-down max-statistic p-values (Westfall and Young): family-wise error exact, strongly.
 
-    Hypotheses are taken from the largest z down; each is compared with the simulated maximum over itself and
-    all after it. The simulated z of a true hypothesis (one row, one column per draw) must not depend on
-    whether the others are true.
+    The simulated z of a true hypothesis (rows; draws in columns) must not depend on whether others are true.
     """
     return stepdown_pvalues(z, stepdown_counts(z, simulated), simulated.shape[1])
 
@@ -113,7 +89,6 @@ def stepdown_counts(z: Array, simulated: Array) -> Array:
 
 
 def stepdown_pvalues(z: Array, exceeded: Array, draws: int) -> Array:
-    """Return the adjusted p-values of counts among all draws."""
     order = np.argsort(-z, kind="stable")
     pvalue = np.empty(len(z))
     pvalue[order] = np.maximum.accumulate((1.0 + exceeded[order]) / (draws + 1.0))

@@ -231,8 +231,7 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
 def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, drawing: Drawing) -> TestResult:
     """Test by random signs; `guarded` takes the larger p-value of this and of the exact test.
 
-    Correlation within clusters only weakens evidence, so a test for independent rows that does not reject
-    has the last word: it knows the skewness of rare events, which signs ignore.
+    Correlation only weakens evidence; the exact test knows the skewness of rare events, which signs ignore.
     """
     forecasts, found = null.forecasts, null.check_enough()
     law, reason = _law_of_signs(null, entry, method)
@@ -297,7 +296,6 @@ def has_sign_test(forecasts: Forecasts, entry: Measure) -> bool:
 
 
 def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law | None, str]:
-    """Return the limit law that replaces the random signs, if one does, and why."""
     law, single = entry.null.law, null.clusters.all_single
     known = law is not None and single and (law.fractions or law.scale is null_deviation)
     if method == "asymptotic" and not known:
@@ -326,7 +324,6 @@ def badness(entry: Measure, values: Any, centre: float) -> Any:
 
 
 def _law_to_use(forecasts: Forecasts, entry: Measure, method: Method) -> tuple[Law | None, str]:
-    """Return the limit law, or None to simulate, and why."""
     law = entry.null.law
     if method == "asymptotic" and law is None:
         hint = Hint("{} is valid for every measure", method="exact")
@@ -341,7 +338,7 @@ def _law_to_use(forecasts: Forecasts, entry: Measure, method: Method) -> tuple[L
 
 
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
-    """Return whether a limit law serves: no level and no single outcome carries much of the null variance."""
+    """Return whether no level and no single outcome carries much of the null variance."""
     jump = max_record_weight(forecasts)
     spread = max(jump**2, forecasts.largest_variance) <= MAX_VARIANCE_SHARE * forecasts.null_variance
     if not spread or law.leverage is None:
@@ -375,8 +372,7 @@ def validity_test(forecasts: Forecasts) -> TestResult:
     """Test calibration by ATB against 1/T: valid at any n, by Markov's inequality alone.
 
     Calibrated forecasts have E[ATB] = sum of w^2 v (1 - v) <= 1 / (4 T), so that ATB <= 1/T with probability
-    3/4 at least (Lemma 6.2 of the truthfulness paper), and P(ATB >= x) <= 1 / (4 T x) is a p-value.
-    With weights, the sum of their squares replaces 1/T.
+    3/4 at least (Lemma 6.2 of the truthfulness paper); with weights, the sum of their squares replaces 1/T.
     """
     if not forecasts.binary:
         hint = "a fraction is a known probability; draw 0/1 outcomes from it"

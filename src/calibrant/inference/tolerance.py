@@ -159,11 +159,7 @@ def tolerance_test(
 
 
 def records_for_verdict(accept: float, reject: float, confidence: float, measure: str) -> int:
-    """Return the number of equally weighted records from which on tolerance_test cannot be undecided.
-
-    The guaranteed interval is (2 sqrt(2 ln(1/delta)) + c) / sqrt(n) wide, in units of the measure; once that
-    is less than the gap between the two limits (of their roots for ATB), one of them lies outside.
-    """
+    """Return from how many records on the guaranteed interval is narrower than the gap of the two limits."""
     _check(accept, reject, confidence, measure, "guaranteed")
     factor = FACTOR.get(measure, 1.0)
     power = power_of(measure)
