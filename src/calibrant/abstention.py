@@ -92,15 +92,14 @@ class RiskCoverage(Result):
         """Return the risk at a few coverages as a table."""
         columns = ("answered", "confidence", "promised wrong", "wrong")
         places = sorted({int(np.searchsorted(self.coverage, c - 1e-12)) for c in COVERAGES_SHOWN})
-        lines = [
+        lines = (
             (
                 text_cell(percent(self.coverage[k])),
                 number_cell(self.threshold[k], f"≥ {self.threshold[k]:.4g}"),
-                number_cell(self.promised[k], percent(self.promised[k])),
-                number_cell(self.realized[k], percent(self.realized[k])),
+                *(number_cell(risk[k], percent(risk[k])) for risk in (self.promised, self.realized)),
             )
             for k in places
-        ]
+        )
         return Table(columns, tuple(lines))
 
     @property

@@ -208,15 +208,11 @@ def leading_groups(audit: Audit, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
     return [everyone, *leading]
 
 
-MEANING_OF_P = "p: for errors anywhere along the scores, adjusted for all groups"
-
-
 def more_groups(audit: Audit) -> str:
-    """Say how many groups were tested beyond those that the table shows, and how they are ranked."""
+    """Say how many groups the table leaves out, and what its p-values mean."""
     left = len(audit.groups) - len(leading_groups(audit))
-    if left > 0:
-        return f"... {pluralize(left, 'more group')}. {MEANING_OF_P}"
-    return MEANING_OF_P
+    more = f"... {pluralize(left, 'more group')}. " if left > 0 else ""
+    return f"{more}p: for errors anywhere along the scores, adjusted for all groups"
 
 
 def notes(found: Evaluation) -> list[str]:

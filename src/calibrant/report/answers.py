@@ -100,7 +100,8 @@ class Answers(Result):
 
     def sections(self) -> list[Section]:
         """Return the sections of the report, which come before all others."""
-        sheets, notes = ((self.table(),), (PROMISE,)) if self.thresholds else ((), ())
+        note = "Each promise holds with 95% confidence if its error rate is chosen before the data are seen."
+        sheets, notes = ((self.table(),), (note,)) if self.thresholds else ((), ())
         texts = str(self), str(self.risk_coverage)
         abstain = Section("abstain", "When to abstain", texts, ("risk",), sheets, notes, half=True)
         count = pluralize(len(self.spikes), "confidence")
@@ -120,9 +121,6 @@ class Answers(Result):
 
 def _percent_cell(share: float | None) -> TableCell:
     return number_cell(share, "" if share is None else f"{100 * share:.1f}%")
-
-
-PROMISE = "Each promise holds with 95% confidence if its error rate is chosen before the data are seen."
 
 
 def _rows(forecasts: Forecasts) -> tuple[Array, Array]:

@@ -316,13 +316,12 @@ COMPARISON_CAPTION = (
     "The isotonic (CORP) reliability curve of each model. Predictions are right on the dashed diagonal, too "
     "low above it and too high below it."
 )
-MAX_MODELS = 3  # as many colors and dash patterns as stay apart on paper
 
 
 @drawing
 def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
-    if not 2 <= len(models) <= MAX_MODELS:
+    if not 2 <= len(models) <= 3:  # as many colors and dash patterns as stay apart on paper
         raise InvalidInputError("models", "must be two or three", f"got {len(models)}")
     lines = {str(name): _reliability(forecasts) for name, forecasts in models.items()}
     values = [forecasts.values for forecasts in models.values()]
