@@ -246,8 +246,8 @@ def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[
     s/2 (sqrt(P(v > 1/2)) + sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
     s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2; likewise s (1 + sqrt 2) for emd, with
     slopes up to 2, and s sqrt 2 for l1-ATB. The noise of bin b has standard deviation s sqrt(P(b)), which add
-    up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of vectors of length
-    1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, mean at most 2 s (Levy).
+    up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of vectors of
+    length 1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, at most 2 s (Levy).
     """
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     deviation = spread * math.sqrt(2 * math.log(1 / error))
@@ -272,10 +272,8 @@ def bounds(
     """
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
-        found, method = (
-            score_interval(forecasts, entry.name, value=value, confidence=confidence),
-            "score test",
-        )
+        found = score_interval(forecasts, entry.name, value=value, confidence=confidence)
+        method = "score test"
         if entry.name == "c-statistic":  # calibration does not say what it is
             return Bounds(*found, method)
     else:

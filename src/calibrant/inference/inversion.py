@@ -10,12 +10,11 @@ their like varies, in proportion to its size, and the draws vary by that as well
 
 An estimate of Cox's slope is skewed and at times infinite, so resampling it misses on one side. Its score,
 the derivative of the likelihood, is a sum over records: the interval holds the slopes at which that sum is
-no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests). The sum is
-skewed too, and where it is large by chance the squares that the records show are small: judged by these,
-true slopes fall below the interval three times as often as above. So the slope is judged by the variance
-that the model implies, times what the records show at the fit itself wherever that is more, and the side to
-which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile; the other side no less
-than without skewness. The intercept and the O/E ratio are judged by the larger of the two variances.
+no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests). Judged by the
+squares that the records show, true slopes would fall below the interval three times as often as above: the
+variance is that of the model, times what the records show at the fit where that is more, and the side to
+which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile. The intercept and the
+O/E ratio are judged by the larger of the two variances.
 
 The c-statistic is a mean over pairs. Its variance is that of its influence function (DeLong et al. 1988), by
 clusters where there are some; away from the estimate it changes as Hanley and McNeil's variance does

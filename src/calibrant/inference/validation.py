@@ -84,20 +84,14 @@ class ValidationTable(Result):
 
     def tables(self) -> tuple[Table]:
         columns = ("measure", "ideal", "estimate", f"{confidence_text(self.confidence)} interval")
-        lines = (
-            (
-                text_cell(row.words),
-                text_cell("" if row.ideal is None else f"{row.ideal:g}"),
-                number_cell(row.value, format_value(row.value)),
-                number_cell(row.lower, _limits(row)),
-            )
-            for row in self.measures
-        )
+        lines = []
+        for row in self.measures:
+            ideal = "" if row.ideal is None else f"{row.ideal:g}"
+            known = not is_unbounded(row.lower, row.upper)
+            limits = limits_text(row.lower, row.upper) if known else "no interval"
+            numbers = number_cell(row.value, format_value(row.value)), number_cell(row.lower, limits)
+            lines.append((text_cell(row.words), text_cell(ideal), *numbers))
         return (Table(columns, tuple(lines)),)
-
-
-def _limits(row: ValidationRow) -> str:
-    return "no interval" if is_unbounded(row.lower, row.upper) else limits_text(row.lower, row.upper)
 
 
 @accepts_clusters
