@@ -124,7 +124,6 @@ def _checked(
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, float]:
-    """Read MEASURE=LIMIT pairs; the last one of a name counts."""
     collected = {}
     for text in limits:
         name, _, most = text.partition("=")
@@ -166,7 +165,6 @@ def _show(checked: Sequence[_Checked], decided: str, seed: int, json_: bool) -> 
 
 
 def _junit(checked: Sequence[_Checked]) -> str:
-    """Return the findings as JUnit XML: a broken limit is a failure, an undecided one an error."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     findings = [(part.file, finding) for part in checked for finding in part.findings]
@@ -184,7 +182,6 @@ def _junit(checked: Sequence[_Checked]) -> str:
 
 
 def _annotate(checked: Sequence[_Checked]) -> None:
-    """Print GitHub workflow commands; line breaks and percent signs must be escaped there."""
     for part in checked:
         where = "" if len(checked) == 1 else f"{part.file}: "
         for f in part.findings:

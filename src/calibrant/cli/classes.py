@@ -74,10 +74,7 @@ def named_by_option(outcome: str, predictions: tuple[str, ...], weight: str | No
 def class_labels(
     occurred: Any, predictions: tuple[str, ...], labels: list[str] | None
 ) -> tuple[Any, list[Any]]:
-    """Return labels and the names of the columns in one type: text, or numbers of columns.
-
-    Numbers that are names of the columns mean those: with `-p 1 -p 0` a label of 0 is the second column.
-    """
+    """Return labels and names in one type; with `-p 1 -p 0` a label of 0 means the second column."""
     values = np.asarray(occurred)
     spelled = {name.lower(): name for name in labels or predictions if name.lower() in ("true", "false")}
     texts = np.array([_text(item, spelled) for item in values.tolist()], dtype=object)
@@ -88,10 +85,7 @@ def class_labels(
 
 
 def _text(item: Any, spelled: Mapping[str, str]) -> str | None:
-    """Write a label as the command line does; 2018.0 next to a missing value is written 2018.
-
-    Files of text say true, TRUE or True, which are read as one: it is `spelled` as the user does.
-    """
+    """Write a label as it is typed: 2018 for 2018.0, and truth values as `spelled` by the user."""
     if item is None or item != item:
         return None
     if isinstance(item, bool):

@@ -137,7 +137,6 @@ def _read(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
     clusters: str | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
-    """Read the columns and check them here, so that errors name them."""
     for name in predictions:
         if predictions.count(name) > 1:
             rule, again = "must be a different column each time", predictions.count(name)

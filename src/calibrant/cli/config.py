@@ -30,7 +30,6 @@ Table = dict[str, Any]
 
 
 def load_command(name: str) -> click.Command:
-    """Import a command, with only the options of its own."""
     module = import_module(f"calibrant.cli.{ELSEWHERE.get(name, name)}")
     defined = [item for item in vars(module).values() if isinstance(item, click.Command)]
     return next(command for command in defined if command.name == name)
@@ -51,7 +50,6 @@ def command_named(name: str) -> click.Command:
 
 
 def _defaults(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
-    """Take what the command line leaves open from a pyproject.toml."""
     if path == os.devnull:  # the usual name of "no file at all"
         return path
     file = Path("pyproject.toml" if path is None else path)
@@ -101,7 +99,6 @@ def _parsed(file: Path) -> Table:
 
 
 def _table(around: Table, key: str, file: Path) -> Table:
-    """Return a table of a TOML file, empty if it is absent."""
     inner = around.get(key, {})
     if not isinstance(inner, dict):
         raise InvalidInputError(f"{key} in {file}", "must be a table", f"got {inner!r}")

@@ -101,7 +101,6 @@ def _horizons(
 
 
 def _pairs(texts: list[str]) -> tuple[list[str], list[float]]:
-    """Read NAME=NUMBER pairs; return them in the order of the numbers."""
     names, numbers = [], []
     for text in texts:
         name, _, number = text.rpartition("=")

@@ -98,7 +98,6 @@ def show_evaluation(
     evaluation: Evaluation, json_: bool, sketch: Sketch | None = None, next_step: str = "",
     log: LogEvaluation | None = None,
 ) -> None:  # fmt: skip
-    """Print verdict and tables, or one JSON object; the groups of a sketch too, if it has any."""
     if json_:
         groups = {"sketch_groups": rows.group_dicts(sketch)} if sketch is not None and sketch.by else {}
         out.show_json({**(log or evaluation).to_dict(), **groups})
@@ -116,7 +115,6 @@ def show_evaluation(
 
 
 def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None = None) -> None:
-    """Print one screen: verdict, small table, groups, notes and the next step."""
     verdict = evaluation.verdict
     print_result("\n".join(map(one_line, filter(None, (verdict.what, verdict.whom)))) + "\n")
     every_row = len(tables.first_rows(evaluation.rows)) == len(evaluation.rows)
@@ -144,7 +142,6 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
 def next_command(
     verdict: Verdict, files: list[str], outcome: str | None, prediction: str | None, weight: str | None = None
 ) -> str:
-    """Return the command that follows from a verdict, or its words where there is none."""
     given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]
     columns = [*given, "-p", prediction] if outcome and prediction else []
     data = [*files, *columns, *(["-w", weight] if weight and columns else [])]

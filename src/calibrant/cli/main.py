@@ -44,7 +44,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, and refuse names that would be lost because a later one takes their place."""
+        """Refuse names that would be lost because a later one takes their place."""
         name, command, rest = super().resolve_command(ctx, args)
         self.running, self.meta = command, ctx.meta
         if command is not None and not ctx.resilient_parsing:
@@ -52,7 +52,6 @@ class Commands(click.Group):
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands section by section, each with its whole first sentence."""
         for title, names in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(n, command_named(n).get_short_help_str(limit=500)) for n in names])
@@ -68,11 +67,6 @@ def calibrant() -> None:
 
 
 def main() -> None:
-    """Run the command line: one message on stderr and exit code 2 for whatever goes wrong, no traceback.
-
-    The process then ends without the interpreter's own clean-up: threads of DuckDB and numba that still run
-    would be torn down in the middle of their work, which aborts.
-    """
     open_closed_streams()
     _stop_cleanly()
     guarded = guard_output()
@@ -116,8 +110,6 @@ def run_command() -> int:
 
 
 def _stop_cleanly() -> None:
-    """Leave at once when interrupted, whatever runs in other threads, with nothing half written."""
-
     def stop(number: int, frame: object) -> None:
         remove_unfinished()
         shown = b"\x1b[?25h" if sys.stderr.isatty() else b""  # a progress bar hides the cursor
@@ -178,7 +170,6 @@ def error_text(error: CalibrantError, command: click.Command | None, meta: dict[
 
 
 def _typed_option(name: str, value: Any, command: click.Command | None, log: bool) -> str:
-    """Write an option of Python as it is typed: --missing drop, or --log-option score=acc for logs."""
     flag = "--" + name.replace("_", "-")
     text = "..." if value is ... else shlex.quote(str(value))
     if log and name in LOG_OPTIONS:

@@ -117,7 +117,6 @@ def _readings(watch: Monitor | GroupMonitor) -> dict[str, Reading]:
 
 
 def _updated(watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None) -> Mapping[str, Reading]:
-    """Feed the rows to the monitors, unless there is a group that they were not started with."""
     if isinstance(watch, Monitor):
         for block in rows.blocks():
             watch.update(block.outcome, block.prediction)
@@ -156,7 +155,6 @@ def _with_days(rows: OrderedRows, by: str, known: Sequence[str] = ()) -> Ordered
 
 
 def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha: float, json_: bool) -> None:
-    """Print the readings; `before` are those of the state that this run went on from."""
     alarm = any(reading.alarm for reading in readings.values())
     raised = {name for name, reading in readings.items() if reading.alarm and not before[name].alarm}
     new = {name: reading.n - before[name].n for name, reading in readings.items()}
@@ -177,7 +175,6 @@ def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha:
 
 
 def _since(readings: Mapping[str, Reading]) -> str:
-    """Say for whom, and from which record on the evidence is strongest."""
     since = {name: f" since record {(one.onset or 0) + 1:,}" for name, one in readings.items() if one.alarm}
     if len(readings) == 1:
         return "".join(since.values())

@@ -43,10 +43,7 @@ def writes_files(option: click.Parameter) -> bool:
 
 
 def check_paths(context: click.Context) -> None:
-    """Refuse to write a file that the command also reads, to write one file twice, or where none can be.
-
-    Links and hard links count as the file they lead to. A state is read and written by the same option.
-    """
+    """Refuse to write a file that is also read, even by a link, to write one twice, or where none can be."""
     known = [(Path(name), "FILE") for name in context.meta.get(ORIGINAL_FILES, ())]
     if CONFIG in context.meta:
         known.append((context.meta[CONFIG], "--config"))
@@ -90,7 +87,6 @@ def columns_typed(context: click.Context) -> list[str]:
 
 
 def _column_names(file: Path) -> Iterable[str]:
-    """Return the names in the header or schema of a file; a sketch has no columns."""
     if file.suffix == ".parquet":
         import duckdb
 
@@ -131,7 +127,6 @@ class Text(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
             self.fail(f"{value!r} {error}", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the words that begin so; of several names the next one, without those typed already."""
         if self.words is None:
             return []
         before, comma, start = incomplete.rpartition(",") if self.is_list else ("", "", incomplete)
@@ -141,7 +136,6 @@ class Text(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
 
 
 def _read_name(value: Any) -> str:
-    """Take any text that is not blank."""
     if not str(value).strip():
         raise ValueError("is an empty name")
     try:
@@ -227,7 +221,6 @@ def examples(*lines: str) -> str:
 
 
 def option_of(function: Callable[..., Any], name: str, **settings: Any) -> Callable[[F], F]:
-    """Return an option whose default is that of the function's parameter of the same name."""
     default = signature(function).parameters[name.lstrip("-").replace("-", "_")].default
     return click.option(name, default=default, **settings)
 
@@ -246,7 +239,6 @@ def columns_unless_sketch(command: F) -> F:
 
 
 def require_columns(outcome: str | None, prediction: str | None) -> tuple[str, str]:
-    """Return the names of both columns, which a file of rows needs."""
     if outcome is None or prediction is None:
         name = "'--outcome' / '-y'" if outcome is None else "'--prediction' / '-p'"
         raise click.UsageError(f"Missing option {name}.", click.get_current_context())
@@ -272,7 +264,6 @@ def chosen_clusters() -> str | None:
 
 
 def files_read() -> list[str]:
-    """Return the files behind FILE as they were typed: those of a glob, and the database of a table."""
     return list(click.get_current_context().meta.get(ORIGINAL_FILES, ()))
 
 
@@ -282,7 +273,7 @@ def typed(option: str) -> bool:
 
 
 def refuse_typed(rule: str, *options: str) -> None:
-    """Refuse typed options that have no effect with the others; those in a file of defaults are ignored."""
+    """Refuse typed options that have no effect here; those in a file of defaults are ignored."""
     for option in filter(typed, options):
         shown = next(p for p in click.get_current_context().command.params if p.name == option).opts[0]
         raise InvalidInputError(shown, rule, hint="leave it out")

@@ -82,10 +82,7 @@ class PrintableStream(io.TextIOWrapper):
 
 
 def open_closed_streams() -> None:
-    """Open what the caller closed (>&-), lest a file of ours take its number and be written messages.
-
-    What is printed then fails, as in other programs; messages go nowhere, and nothing is read.
-    """
+    """Open streams that the caller closed (>&-), so that no file of ours gets their number and messages."""
     modes = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
     for name, (mode, flags) in modes.items():
         if getattr(sys, name) is None:
@@ -95,10 +92,7 @@ def open_closed_streams() -> None:
 
 
 def guard_output() -> PrintableStream | None:
-    """Escape what is written to standard output and standard error from now on; return the former.
-
-    Only the progress bar goes around it, to `sys.__stderr__`.
-    """
+    """Escape all further output but the progress bar's; return the guarded standard output."""
     guarded = None
     for name in ("stderr", "stdout"):
         stream = getattr(sys, name)
@@ -169,7 +163,6 @@ def with_showing_options(command: click.Command) -> click.Command:
 
 @contextmanager
 def _into(path: str | None) -> Iterator[None]:
-    """Send what is printed to a file, which is written whole when the command has a result."""
     if path is None:
         yield
         return
@@ -209,17 +202,13 @@ def print_result(text: str = "") -> None:
 
 
 def print_sentences(text: str) -> None:
-    """Print sentences of the result, with lines no longer than the page."""
     if not in_csv():
         text = "\n".join(_wrapped(line, _width()) for line in text.split("\n"))
     print_result(text)
 
 
 def print_note(*lines: str) -> None:
-    """Print lines that are not part of the result, on stderr; --quiet leaves them out.
-
-    Where stderr is a terminal they are broken between words to fit.
-    """
+    """Print lines that are not part of the result on stderr, wrapped for a terminal; --quiet omits them."""
     if no_notes.get():
         return
     width = None
@@ -271,7 +260,6 @@ def in_csv() -> bool:
 
 
 def show_values(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows of plain values as CSV, numbers with every digit; what is not known is an empty cell."""
     if rows:
         _show_csv(list(rows[0]), [[_value(value) for value in row.values()] for row in rows])
 
@@ -285,7 +273,6 @@ def _value(value: Any) -> str:
 
 
 def _show_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table as CSV; an empty line parts it from the one before."""
     context = click.get_current_context()
     if context.meta.get(SECOND_TABLE):
         click.echo()
@@ -296,7 +283,6 @@ def _show_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def show_json(data: Mapping[str, Any]) -> None:
-    """Print one JSON object; NaN and infinity become null."""
     click.echo(json.dumps(json_ready(data), indent=2, ensure_ascii=False))
 
 
@@ -316,11 +302,9 @@ class SavedPage:
         return bool(self.path)
 
     def heading(self, default: str) -> dict[str, Any]:
-        """Return title and subtitle; `default` is the title unless one was typed."""
         return {"title": self.title or default, "subtitle": self.subtitle or ""}
 
     def write(self, made: Any) -> None:
-        """Write a page, or the page of a result."""
         assert self.path
         path = atomic_write(self.path, made) if isinstance(made, str) else made.to_html(self.path)
         print_note(f"report: {path}")
@@ -332,8 +316,6 @@ WRITE_PAGE = "Write the report, one self-contained page."
 def page_out(
     command: Callable[..., Any], *, default: str | None = None, words: str = WRITE_PAGE
 ) -> Callable[..., Any]:
-    """Add --html, --title and --subtitle, which the command gets as `html`."""
-
     @wraps(command)
     def run(html: str | None, title: str | None, subtitle: str | None, **options: Any) -> Any:
         return command(html=SavedPage(html, title, subtitle), **options)
@@ -364,13 +346,11 @@ class SavedCharts:
         return bool(self.asked)
 
     def check(self, drawn: Mapping[str, Any]) -> None:
-        """Refuse charts that there are not, before any result is printed."""
         for name in self.names:
             if name not in drawn:
                 raise reject_name("--chart", name, list(drawn))
 
     def write(self, drawn: Mapping[str, Any]) -> None:
-        """Write the charts, each as its file name says; functions draw theirs now."""
         self.check(drawn)
         if not self.asked:
             return
@@ -384,8 +364,6 @@ class SavedCharts:
 
 
 def charts_out(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --chart and --chart-text, which the command gets as `charts`."""
-
     @wraps(command)
     def run(charts: tuple[str, ...], chart_text: str, **options: Any) -> Any:
         return command(charts=SavedCharts(charts, chart_text), **options)

@@ -44,7 +44,6 @@ GROUPED = ("evaluate", "audit")  # commands that look at tasks and topics withou
 
 
 def with_reading_options(command: click.Command) -> click.Command:
-    """Add the options of reading to a command that reads files; `-` is standard input."""
     files = [p for p in command.params if isinstance(p, click.Argument) and p.name in ("file", "files")]
     known = {name for p in command.params for name in p.opts}
     run = command.callback
@@ -87,12 +86,10 @@ def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
 
 
 def kept(name: str) -> Any:
-    """Return an option of reading: decimal, percent, pos_label or scale."""
     return click.get_current_context().meta.get(f"calibrant.{name}")
 
 
 def _notation(given: dict[str, Any]) -> Notation:
-    """Return how to read numbers, outcomes with --pos-label and predictions with --scale."""
     notation = Notation(kept("decimal"), kept("percent"))
     label, scale = kept("pos_label"), kept("scale")
     if label is not None:
@@ -169,7 +166,6 @@ def rows_typed() -> list[str]:
 
 
 def chosen_log(context: click.Context | None = None) -> tuple[str | None, Options] | None:
-    """Return tool and options where FILE is a log, None where it is not."""
     from calibrant.logs.answer import Options
 
     meta = (context or click.get_current_context()).meta
@@ -196,20 +192,15 @@ def chosen_log(context: click.Context | None = None) -> tuple[str | None, Option
 
 
 def log_summary() -> LogSummary | None:
-    """Return what was read from a log and how, None where FILE was not a log."""
     return click.get_current_context().meta.get(SUMMARY)
 
 
 def original_name(file: str) -> str:
-    """Return the name of the log that a file of rows was made from, or the file's own."""
     return str(click.get_current_context().meta.get(ORIGINALS, {}).get(file, file))
 
 
 def rows_of_log(context: click.Context, names: Sequence[str], separate: bool) -> tuple[str, ...]:
-    """Write the rows of logs to files of the usual kind and return their names; other files as they are.
-
-    All logs become one file, unless the command treats its files separately.
-    """
+    """Write the rows of logs to one file, or one per log if the command treats its files separately."""
     chosen = chosen_log(context)
     if chosen is None:
         return tuple(names)
@@ -273,7 +264,6 @@ class CensoredColumn(str):
 
 
 def takes_censored(command: F) -> F:
-    """Add --time, --event, --horizon and --strata after --outcome, which they can replace."""
     parameters: list[Any] = command.__click_params__  # type: ignore[attr-defined]
     place = next(k for k, one in enumerate(parameters) if one.name == "outcome")
     needed, parameters[place].required = parameters[place].required, False

@@ -151,7 +151,6 @@ def recalibrate(
 
 
 def _show_sql(file: FileNames, prediction: str, dialect: str, output: str | None, json_: bool) -> None:
-    """Print the SQL of a map, or write it; the columns of several classes have commas between them."""
     names = listed(file)
     if len(names) > 1:
         raise InvalidInputError("--sql", "needs one map", f"got {pluralize(len(names), 'file')}")

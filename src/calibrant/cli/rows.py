@@ -33,8 +33,6 @@ from calibrant.sketch.storage import is_stored_sketch
 
 
 class FileRows(NamedTuple):
-    """Forecasts that know their rows, columns of groups, and the points behind the rows."""
-
     forecasts: Forecasts
     groups: dict[str, Any] | None
     ids: Any = None
@@ -57,7 +55,6 @@ def read_rows(
 def read_checked(
     file: FileNames, *, labels: Sequence[str] = (), kind: OutcomeKind = "shares", **columns: Any
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Return outcomes, predictions, weights (or None) and columns of labels, checked by their names."""
     given, _, read = _read_and_check(file, labels, kind, **columns)
     return *given, read
 
@@ -76,7 +73,6 @@ def _read_and_check(
 
 
 def read_predictions(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:
-    """Return one column of predictions, and how many rows had none."""
     from calibrant.inference.planning import checked_predictions
 
     read = read_table(file, [prediction], [])[0][prediction]
@@ -98,7 +94,6 @@ def listed(file: FileNames) -> list[str]:
 
 
 def shown_name(file: FileNames) -> str:
-    """Return a short name for what was given: the file's, and how many more."""
     first, *others = listed(file)
     return Path(first).name + (f" and {len(others)} more" if others else "")
 
@@ -136,10 +131,7 @@ BLOCK_ROWS = 500_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedRows:
-    """Outcomes (NaN where unknown), predictions and named columns, sorted.
-
-    `place` has the position of each row in the file, None where that is the order of the rows.
-    """
+    """Sorted rows; unknown outcomes are NaN, and `place` is the position in the file where it differs."""
 
     outcome: Array
     prediction: Array
@@ -156,13 +148,11 @@ class OrderedRows:
         return self.taken(slice(count, None))
 
     def taken(self, rows: npt.NDArray[Any] | slice) -> OrderedRows:
-        """Return some of the rows; a slice copies nothing."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         place = None if self.place is None else self.place[rows]
         return OrderedRows(self.outcome[rows], self.prediction[rows], columns, place)
 
     def blocks(self) -> Iterator[OrderedRows]:
-        """Yield the rows in order, in blocks small enough that what is made of them takes little memory."""
         for start in range(0, max(1, len(self)), BLOCK_ROWS):
             yield self.taken(slice(start, start + BLOCK_ROWS))
 
@@ -170,10 +160,7 @@ class OrderedRows:
 def read_ordered(
     file: FileNames, outcome: str, prediction: str, order: str | None, others: list[str], hint: str | None
 ) -> OrderedRows:
-    """Read the columns named and sort by `order`, rows that tie in the order of the file.
-
-    Rows without outcome are refused with `hint`; None lets them in.
-    """
+    """Read columns and sort them stably; rows without outcome are refused with `hint`, unless it is None."""
     if outcome == prediction:
         got = f"got {outcome!r} twice"
         raise InvalidInputError("--outcome and --prediction", "must be different columns", got)
@@ -196,7 +183,6 @@ def read_ordered(
 
 
 def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
-    """Return how to sort the rows by one column, which must have no gaps."""
     if column.dtype.kind == "O":
         missing = np.array([item is None or item != item for item in column], dtype=bool)
     else:
@@ -239,7 +225,6 @@ def is_sketch(file: str) -> bool:
 
 
 def stored_sketch(file: FileNames) -> Sketch | None:
-    """Return the sum of the sketches that were given, None for files of rows."""
     stored = [is_sketch(name) for name in listed(file)]
     if all(stored):
         return merge(*different_sketches(listed(file)))
@@ -255,11 +240,7 @@ def refuse_columns() -> None:
 def sketch_if_needed(
     file: FileNames, *, of_rows: str | None = None, beside_rows: bool = False, **options: Any
 ) -> Sketch | None:
-    """Return the sketch that a file is, or that it needs because it is too large; None if neither.
-
-    `options` are the columns, and those of the groups. Names of columns are refused with a sketch, unless
-    another file of rows is given too. `of_rows` is an option that was given and needs single rows.
-    """
+    """Return the sketch that a file is, or needs by its size; `of_rows` is a given option that needs rows."""
     of_rows = of_rows or ("--clusters" if chosen_clusters() is not None else None)
     stored = stored_sketch(file)
     if stored is not None:
@@ -311,7 +292,6 @@ def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
 
 
 def chosen_groups(sketch: Sketch, groups: Sequence[str] | None) -> list[str] | None:
-    """Return the columns of the sketch that were named, None for all; others need the rows."""
     if not groups:
         return None
     if not set(groups) <= set(sketch.by):
@@ -353,7 +333,6 @@ FIRST_ROWS = 10_000  # whose surprise is nearly always enough
 
 
 def counted_parts(state: str | Path | None, kind: str) -> list[str]:
-    """Return the parts that a state has counted; older states say nothing about theirs."""
     if state is None or not Path(state).exists():
         return []
     fields = Fields(_holder(parsed(read_text(state), kind)), kind)
@@ -368,7 +347,6 @@ def counted_parts(state: str | Path | None, kind: str) -> list[str]:
 def register_batch(
     parts: list[str], rows: OrderedRows, same: bool, state: str | Path | None = None
 ) -> list[str]:
-    """Return the parts with these rows among them; rows that are there already are refused."""
     gaps = np.isnan(rows.outcome)
     known = rows.taken(~gaps) if gaps.any() else rows
     if all(_surprise(known.taken(slice(count))) < SURPRISE for count in (FIRST_ROWS, len(known))):
@@ -384,10 +362,7 @@ def register_batch(
 
 
 def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
-    """Return the parts with all rows of a file that grows; it must begin with the `seen` rows counted before.
-
-    States that were fed otherwise do not say what they have counted, so nothing can be refused there.
-    """
+    """Return the parts with all rows of a growing file, which must begin with the `seen` rows counted."""
     rows.after(seen)  # refuses a file that is too short
     begun, whole = (f"{_hashed(rows.taken(slice(count)))}+{count}" for count in (seen, len(rows)))
     if any(part.endswith(f"+{seen}") and part != begun for part in parts):
@@ -397,7 +372,6 @@ def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
 
 
 def with_parts(text: str, parts: list[str]) -> str:
-    """Return the JSON of a state with its parts as the last field."""
     if not parts:
         return text
     content = json.loads(text)
@@ -417,7 +391,6 @@ def _surprise(rows: OrderedRows) -> float:
 
 
 def _hashed(rows: OrderedRows) -> str:
-    """Return a digest of the outcomes, then the predictions, then the columns as JSON."""
     digest = hashlib.sha256()
     for column in (rows.outcome, rows.prediction):
         for block in np.split(column, range(BLOCK_ROWS, len(column), BLOCK_ROWS)):

@@ -147,7 +147,6 @@ def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, bat
 def _as_csv(
     rows: OrderedRows, run: Run, outcome: str, prediction: str, copied: Mapping[str, list[str | None]]
 ) -> str:
-    """Return the rows in the order of the file, numbers with every digit, behind the columns copied."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*copied, outcome, prediction, "calibrated"])

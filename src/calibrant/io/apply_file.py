@@ -82,8 +82,6 @@ class ApplySummary:
 
 
 class _Mapping:
-    """Maps predictions in the order of the rows, NaN for unusable ones, and counts what it has seen."""
-
     def __init__(self, fitted: Recalibration, ready: Array | None = None) -> None:
         self._fitted, self._ready = fitted, ready
         self._rows = self._unusable = self._outside = 0
@@ -104,7 +102,6 @@ class _Mapping:
         return q
 
     def summary(self, prediction: str) -> ApplySummary:
-        """Return the counts; rows of which none has a prediction are refused."""
         if self._rows and self._unusable == self._rows:
             got = f"got none in {pluralize(self._rows, 'row')}"
             raise InvalidInputError(f"column {prediction!r}", "must hold probabilities", got)
@@ -113,8 +110,6 @@ class _Mapping:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is read, what is written, and the columns involved."""
-
     files: list[Path]
     names: list[str]  # of the files, as DuckDB and pyarrow can open them
     part: Path
@@ -135,10 +130,8 @@ def apply_file(
 ) -> ApplySummary:
     """Write all columns of `source` and the recalibrated prediction to `target`, whole or not at all.
 
-    Parquet is written by pyarrow and keeps every type, name and key of the footer; without pyarrow DuckDB
-    writes it, and files with columns that DuckDB would change are refused. CSV keeps the bytes of all other
-    cells. Rows without a prediction in [0, 1] get no value. A map that reads covariates takes them from the
-    columns of the same names, which are held in memory.
+    CSV keeps the bytes of all other cells. pyarrow writes Parquet; without it DuckDB does, and columns that
+    it would change are refused.
     """
     files, ending = resolve_paths(source), Path(target).suffix.lower()
     known = ", ".join((*SEPARATORS, *PARQUET_ENDINGS))
@@ -181,7 +174,6 @@ def _written(fitted: Recalibration, request: _Request, parallel: bool) -> ApplyS
 
 
 def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
-    """Predict for all rows in memory, NaN where the prediction is not usable."""
     numbers, columns = read_table(request.files, [request.prediction], fitted.map.column_names)
     p = numbers[request.prediction]
     usable = (p >= 0) & (p <= 1)
@@ -213,7 +205,6 @@ def _filled(column: Any) -> Array:
 
 
 def _dialect(request: _Request) -> CsvDialect:
-    """Read the headers of CSV files, which must be alike and must not have the new column."""
     dialects = [read_dialect(file, [request.prediction]) for file in request.files]
     _refuse_other_columns(request.files, [dialect.names for dialect in dialects])
     if len(set(dialects)) > 1:
@@ -250,7 +241,6 @@ def _append_to_text(mapped: _Mapping, request: _Request, dialect: CsvDialect, pa
 
 @contextmanager
 def _unpacked(file: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a text file; yield its text, and the file on disk, whose position shows the progress."""
     with file.open("rb") as raw:
         if file.suffix.lower() != ".gz":
             yield raw, raw
@@ -363,7 +353,6 @@ def _scan(
 def _refuse_changed_by_duckdb(
     connection: DuckDBPyConnection, file: Path, name: str, shown: list[str], request: _Request
 ) -> None:
-    """Refuse columns whose name, type or values DuckDB would change."""
     _refuse_renamed(file, top_level_names(connection, name), shown)
     if find_spec("pyarrow") is not None:
         refuse_durations(file, name)  # to DuckDB they are numbers

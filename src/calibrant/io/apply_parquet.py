@@ -36,12 +36,7 @@ def append_column(
     mapped: Callable[[Array], Array],
     progress: Callable[[float], object] | None = None,
 ) -> None:
-    """Write all rows of Parquet files to `part`, with `mapped` of the column `prediction` as the last one.
-
-    `names` are names of the files that pyarrow can open. `numbers` turns an Arrow column into floats and
-    `mapped` predictions, in the order of the rows, into new ones, with NaN for none. `progress` is called
-    with the share of rows that were written.
-    """
+    """Write Parquet files to `part` with one more column: `mapped(numbers(column))`, null for NaN."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -87,7 +82,6 @@ def _opened(file: Path, name: str, **options: Any) -> Iterator[Any]:
 
 @contextmanager
 def _read_errors(file: Path) -> Iterator[None]:
-    """Raise what pyarrow cannot read as an error that names the input."""
     import pyarrow as pa
 
     try:
@@ -99,7 +93,6 @@ def _read_errors(file: Path) -> Iterator[None]:
 
 
 def refuse_taken_name(names: Sequence[str], into: str) -> None:
-    """Refuse a new column whose name the file has already, also in other upper and lower case."""
     if into.lower() in (name.lower() for name in names):
         hint = "name another with --as"
         raise InvalidInputError(f"column {into!r}", "must not be in the file already", hint=hint)
@@ -116,7 +109,6 @@ def refuse_durations(file: Path, name: str) -> None:
 
 
 def _extended_schema(reader: Any, into: str) -> tuple[Any, dict[bytes, bytes]]:
-    """Return the Arrow schema with the new column, and the keys of the footer, some of which list columns."""
     import pyarrow as pa
 
     field = pa.field(into, pa.float64())
@@ -137,7 +129,6 @@ def extended_spark_schema(text: str | bytes, into: str) -> str:
 
 
 def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
-    """Return how to write the file so that it resembles the one that was read."""
     import pyarrow.parquet as pq
 
     leaves = [reader.schema.column(k) for k in range(len(reader.schema))]
@@ -231,7 +222,6 @@ def _joined_groups(reader: Any) -> Iterator[tuple[list[int], int]]:
 
 
 def _width(kind: Any) -> int:
-    """Estimate the size of a decoded value."""
     try:
         return int(1 + kind.bit_width // 8)
     except ValueError:
@@ -258,7 +248,6 @@ def _refuse_out_of_range(file: Path, name: str, reader: Any) -> None:
 
 
 def _refuse_changed(file: Path, source: Any, result: Any) -> None:
-    """Refuse a file of which some column came out under another name or type."""
     for place in range(len(source.schema)):
         before, after = source.schema.column(place), result.schema.column(place)
         if _description(before) != _description(after):

@@ -26,7 +26,6 @@ BYTE_ORDER_MARKS = {  # how files in other encodings begin
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first lines of a file, unpacked."""
     try:
         packed = path.suffix.lower() == ".zst"
         with io.BytesIO(_start_of_zstandard(path)) if packed else _opened(path) as stream:
@@ -79,7 +78,6 @@ def line_of(reason: str) -> str:
 
 
 def decoded(path: Path, head: bytes) -> str:
-    """Return the header as text, or say how the file is encoded and what to do about it."""
     name = f"file {str(path)!r}"
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
@@ -95,7 +93,6 @@ def decoded(path: Path, head: bytes) -> str:
 
 
 def not_utf8(name: str, encoding: str, found: str = "") -> UnreadableFileError:
-    """Return the error for a file in another encoding, with the way to convert it."""
     got = f"got {found}, as in {encoding}" if found else f"got {encoding}"
     source = encoding.split()[0].upper()
     hint = f"iconv -f {source} -t UTF-8 FILE > utf8.csv"
@@ -122,8 +119,6 @@ UTF8_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """The names in the header, in order; what separates cells; how many empty lines come first."""
-
     names: tuple[str, ...]
     separator: str
     empty_lines: int
@@ -161,7 +156,6 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
 
 
 def line_break_of(path: Path) -> bytes:
-    """Return what ends the first line of a CSV file."""
     found = LINE_BREAK.search(decoded(path, head_of(path)))
     return found[0].encode() if found else b"\n"
 

@@ -76,7 +76,6 @@ MAX_EXACT_FLOAT = 2**53  # up to here a float is every whole number
 def category_column(
     connection: DuckDBPyConnection, parts: Sequence[Source], name: str, notation: Notation
 ) -> npt.NDArray[Any]:
-    """Return one column of any type, in the order of the rows."""
     columns = [part.columns[name] for part in parts]
     for column in columns:
         refuse_nested(column)
@@ -94,7 +93,6 @@ def category_column(
 
 
 def refuse_nested(column: SourceColumn) -> None:
-    """Say in words that a column of lists or records has no groups."""
     if column.kind.endswith("]") or column.kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
         rule, got = "must hold one value per row", f"got values of type {column.kind}"
         hint = "choose one element, or join them to text"
@@ -102,7 +100,6 @@ def refuse_nested(column: SourceColumn) -> None:
 
 
 def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt.NDArray[Any]:
-    """Return the cells of a column that has a type in the file."""
     column = part.columns[name]
     kind = READ_AS_TYPE.get(column.kind.split("(")[0], "")
     long = False
@@ -125,7 +122,6 @@ def _cell(column: SourceColumn, notation: Notation) -> str:
 
 
 def _kind(connection: DuckDBPyConnection, texts: str) -> str:
-    """Return the first type of TEXT_PATTERNS that every cell of a column has, else text."""
     tests = [
         f"bool_and(regexp_full_match(trim(t), '{shape}') AND TRY_CAST(t AS {kind}) IS NOT NULL)"
         for kind, shape in TEXT_PATTERNS.items()
@@ -151,7 +147,6 @@ def _filled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _too_long_for_floats(values: npt.NDArray[Any]) -> bool:
-    """Return whether floats, which can be missing, would round these whole numbers."""
     if values.dtype.kind == "f" or not len(values):
         return False
     return max(abs(int(values.min())), abs(int(values.max()))) > MAX_EXACT_FLOAT
@@ -255,8 +250,6 @@ def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:
 def with_files(
     path: FileNames, wanted: list[str], work: Callable[[DuckDBPyConnection, list[Source]], Read]
 ) -> Read:
-    """Open files for the wanted columns and return what `work` makes of them."""
-
     def read(parallel: bool) -> Read:
         with open_files(path, wanted, parallel) as opened:
             return work(*opened)
@@ -268,7 +261,6 @@ def with_files(
 def open_files(
     path: FileNames, wanted: list[str], parallel: bool = True, **settings: str
 ) -> Iterator[tuple[DuckDBPyConnection, list[Source]]]:
-    """Open files for the wanted columns; errors of DuckDB are translated to our format."""
     import duckdb
 
     files = resolve_paths(path)
@@ -357,10 +349,7 @@ COMPARED_BYTES = 2**16  # that tell most files of one size apart
 
 
 def refuse_same_contents(files: Sequence[Path], column: str) -> None:
-    """Refuse files of which two hold the same rows, byte for byte; files without a row may be alike.
-
-    Only files of one size and with one beginning are read to the end. `column` is one that they have.
-    """
+    """Refuse two files with the same bytes, unless they have no rows; `column` is one that they have."""
 
     def beginning(file: Path) -> bytes:
         with file.open("rb") as opened:
@@ -429,12 +418,10 @@ DATABASE_ENDINGS = (".duckdb", ".ddb")
 
 
 def is_database(name: str) -> bool:
-    """Return whether a file is a DuckDB database, by its ending."""
     return Path(name).suffix.lower() in DATABASE_ENDINGS
 
 
 def copied_table(name: str, folder: Path, table: str | None, query: str | None) -> Path:
-    """Copy a table or the rows of a query into a Parquet file of the folder."""
     import duckdb
 
     file, *others = resolve_paths(name)

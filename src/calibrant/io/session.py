@@ -43,11 +43,7 @@ HINTS_FOR_OTHER_FORMATS = {
 
 
 def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Return the files that a name, a glob or several of them match; those of a glob are sorted by name.
-
-    A file that exists wins over the glob that its name could be, so `a[1].csv` is that file. A file that
-    several names match is refused: its rows would count twice.
-    """
+    """Return the files that names and globs match, each once; an existing `a[1].csv` is that file."""
     if not isinstance(path, (str, Path)):
         return each_once([file for one in path for file in resolve_paths(one)])
     text = str(path)
@@ -62,7 +58,6 @@ def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def files_behind(name: str) -> list[str]:
-    """Return the files that a name or a glob matches, the name itself if there are none."""
     with suppress(OSError, ValueError):
         return (_matches(name) if _is_glob(name) else []) or [name]
     return [name]
@@ -88,7 +83,6 @@ def each_once(files: list[Path], subject: str = "files", rule: str = "must be na
 
 
 def file_format(path: Path) -> str:
-    """Return "csv", "parquet" or "json" by the ending of a file's name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     while suffixes and suffixes[-1] in COMPRESSED_ENDINGS:
         suffixes.pop()
@@ -145,7 +139,6 @@ def connect(files: Iterable[str | Path] = (), **settings: str) -> DuckDBPyConnec
 
 
 def lock(connection: DuckDBPyConnection, files: Iterable[str | Path], settings: Mapping[str, str]) -> None:
-    """Let a connection touch these files only from now on, for good."""
     for name, value in settings.items():
         connection.execute(f"SET {name} = {literal(value)}")
     allowed = ", ".join(literal(str(file)) for file in files)
@@ -155,12 +148,10 @@ def lock(connection: DuckDBPyConnection, files: Iterable[str | Path], settings: 
 
 
 def literal(text: str) -> str:
-    """Return text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def identifier(name: str) -> str:
-    """Return a column name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 

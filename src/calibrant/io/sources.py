@@ -29,11 +29,7 @@ TEXT_FOR_MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How numbers are written: the decimal mark, and whether a percent sign means hundredths.
-
-    `labels` are a column of outcomes, its label that counts as 1 and the one that counts as 0. `scale` are
-    the ends of a scale of scores, read as 0 and 1 in the columns `scaled`.
-    """
+    """How numbers are written; `labels`: column, label of 1, label of 0; `scale`: ends of `scaled` ones."""
 
     decimal: str = "."
     percent: bool = False
@@ -42,7 +38,6 @@ class Notation:
     scaled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse marks that no one writes."""
         if self.decimal not in (".", ","):
             raise InvalidInputError("decimal", "must be '.' or ','", f"got {self.decimal!r}")
 
@@ -78,12 +73,10 @@ def unless_missing(text: str, missing: str, otherwise: str) -> str:
 
 
 def unread_sql(text: str, number: str) -> str:
-    """Return the SQL condition of cells that hold text, but no number."""
     return f"({number}) IS NULL AND {text} IS NOT NULL AND {unless_missing(text, 'false', 'true')}"
 
 
 def not_a_number(column: str, text: str, place: Place) -> InvalidInputError:
-    """Build the error for a cell that is not a number, with a hint that fits."""
     got = f"got the text {text!r}"
     return InvalidInputError(f"column {column!r}", "must be numeric", got, hint(text), place)
 
@@ -127,13 +120,11 @@ class SourceColumn:
 
     @property
     def text(self) -> str | None:
-        """Return the SQL of the cell's text, or None where the file gives the cell a type."""
         if self.kind == "JSON":
             return f"({self.sql} ->> '$')"
         return self.sql if self.kind in ("TEXT", "VARCHAR") else None
 
     def number(self, notation: Notation) -> str:
-        """Return the SQL of the cell as a number, NULL for NaN."""
         number = self.number_or_nan(notation)
         return without_nan(number) if self.kind in ("FLOAT", "DOUBLE") else number
 
@@ -150,7 +141,6 @@ class SourceColumn:
 
     @property
     def cell(self) -> str:
-        """Return the SQL of the cell as text, whatever its type."""
         return self.text or f"CAST({self.sql} AS VARCHAR)"
 
     def _plain_number(self, notation: Notation) -> str:
@@ -224,7 +214,6 @@ def csv_scan(dialect: CsvDialect, names: Sequence[str], parallel: bool = True) -
 
 
 def place_of(file: Path, names: Sequence[str], name: str) -> int:
-    """Return the position of a column in the header; exactly one column must have the name."""
     places = [place for place, known in enumerate(names) if known == name]
     if len(places) > 1:
         got = f"got {len(places)} columns called {name!r}"
@@ -264,7 +253,6 @@ def _parquet_columns(
 
 
 def top_level_names(connection: DuckDBPyConnection, name: str) -> list[str]:
-    """Return the names of the columns of a Parquet file as they are written."""
     rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(name)})").fetchall()
     names, place = [], 1  # row 0 is the root
     while place < len(rows):

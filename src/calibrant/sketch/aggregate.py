@@ -52,7 +52,6 @@ MAX_GROUPS = 100_000  # of a sketch, unless the caller allows more: each takes a
 
 
 def refuse_many_groups(count: int, names: Sequence[str], max_groups: int) -> None:
-    """Refuse a grouping that would make more sketches than memory holds; `names` are its columns."""
     if count > max_groups:
         subject = f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
         rule, got = f"must have at most {max_groups:,} groups", f"got {count:,} or more"
@@ -176,7 +175,6 @@ def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
 
 
 def _reason(columns: Columns, cells: int) -> Any:
-    """Return the code of the first rule that a bad row breaks."""
     import narwhals as nw
 
     v, y, w = nw.col(V), nw.col(Y), nw.col(W)
@@ -193,10 +191,7 @@ def _reason(columns: Columns, cells: int) -> Any:
 
 
 def _without_nan(name: str, engine: Any) -> Any:
-    """Return a column, null for NaN; DuckDB may take is_nan for false (see sources.without_nan).
-
-    Ibis has no is_finite but by isnan; only of NaN and infinities the difference from itself is not 0.
-    """
+    """Return a column, null for NaN: DuckDB may take is_nan for false, and so may is_finite of Ibis."""
     import narwhals as nw
 
     column = nw.col(name)
@@ -206,7 +201,6 @@ def _without_nan(name: str, engine: Any) -> Any:
 
 
 def _opened(frame: Any, columns: Columns) -> Any:
-    """Wrap the user's frame, and refuse columns that are absent or not numeric."""
     import narwhals as nw
 
     table = open_frame(frame, "frame", "must be a data frame", "pass arrays to Sketch.from_arrays")
@@ -255,10 +249,7 @@ def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
 
 
 def _labels(series: Any) -> list[Any]:
-    """Return a column of labels as Python values; times from whole ticks, before a digit is lost.
-
-    Only times that are kept in nanoseconds are asked for these, which end in the year 2262.
-    """
+    """Return labels as Python values; nanoseconds, which end in 2262, only where a time is kept in them."""
     import narwhals as nw
 
     present = series.drop_nulls()  # first: pandas turns whole numbers next to a gap into floats
@@ -311,7 +302,6 @@ def from_rows(
 def numbered(
     columns: list[Any], size: int, readers: list[Reader]
 ) -> tuple[tuple[Label, ...], npt.NDArray[np.int64]]:
-    """Return the distinct labels of the rows, ordered, and which of them each row has."""
     if not columns:
         return ((),), np.zeros(size, dtype=np.int64)
     read = [_read_once(column, reader) for column, reader in zip(columns, readers, strict=True)]
@@ -354,11 +344,7 @@ def refuse(
     inside: Columns | None = None,
     first: Callable[[str, str], tuple[str, Place] | None] | None = None,
 ) -> None:
-    """Raise for the first kind of bad row that the user did not ask to drop.
-
-    `inside` are the names of the columns in `frame`, where they are others than the user's; `first` finds
-    the first row of a column that is bad in some way, where rows have an order.
-    """
+    """Raise for the first kind of bad row that the user did not ask to drop; `first` finds it in files."""
     for reason, count in rejects.items():
         if reason == ZERO_WEIGHT or (missing if "missing" in reason else invalid) == "drop":
             continue
@@ -379,7 +365,6 @@ def refuse(
 
 
 def _range(frame: Any, name: str) -> tuple[float, float]:
-    """Ask the engine between which values a column lies, now that there is something to explain."""
     import narwhals as nw
 
     column = nw.col(name).cast(nw.Float64())

@@ -79,16 +79,12 @@ class CellTable:
         return len(self.keys)
 
     def renamed(self, keys: Whole) -> CellTable:
-        """Return the same cells under other keys, those with equal keys added up."""
         return merged_tables([replace(self, keys=keys)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """All that a sketch holds: its grid, the columns of its groups, their labels, the cells, what was merged.
-
-    The key of a cell is the group's number times the codes in a group, plus the cell's code.
-    """
+    """All that a sketch holds; the key of a cell is group number * codes in a group + code."""
 
     cells: int
     by: tuple[str, ...]

@@ -65,7 +65,6 @@ def _nanoseconds(item: Any, kind: str) -> int:
 
 
 def exact_number(value: Decimal) -> int | float | str | None:
-    """Return a decimal as a number where a number can hold it, else as text."""
     if value.is_nan():
         return None
     if not value.is_finite():
@@ -176,7 +175,6 @@ FAMILIES = {  # by how SQL types begin; labels of one family may be appended to 
 
 
 def label_family(kind: str) -> str:
-    """Return a name that is the same for SQL types whose labels may be appended to each other."""
     return next((family for start, family in FAMILIES.items() if kind.startswith(start)), "number")
 
 

@@ -28,7 +28,6 @@ def not_a_sketch(given: str) -> UnreadableFileError:
 
 
 def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> None:
-    """Refuse labels that no sketch has: of another length, type, or twice the same."""
     if not all(isinstance(name, str) for name in by) or len(set(by)) != len(by):
         raise not_a_sketch("got columns of groups that are not distinct names")
     for label in labels:
@@ -62,7 +61,6 @@ def check_table(table: CellTable, cells: int) -> None:
 
 
 def _check_sums(table: CellTable) -> None:
-    """Hold each sum against the bounds that the others give it."""
     w, ww, wv, wy, wyv, spread, null, mixed = table.sums
     more, n = 1 + RELATIVE_ROUNDING, table.counts.astype(np.float64)
     tiny, root = 1e-300, 1e-150
@@ -110,7 +108,6 @@ def save_sketch(sketch: Contents, path: Path) -> None:
 
 
 def load(path: Path) -> Contents:
-    """Read either format, recognized by its first bytes."""
     try:
         if path.exists() and not path.is_file():  # a device may never end
             raise not_a_sketch("got a folder, device or pipe")
@@ -190,10 +187,7 @@ def from_arrow(table: Any) -> Contents:
 
 
 def _read_parquet(path: Path) -> Contents:
-    """Read a Parquet file, after its header, its size and its checksum have been checked.
-
-    The checksum is taken column by column, so that a small file which unpacks to gigabytes takes no memory.
-    """
+    """Read Parquet, checked column by column first: a small file may unpack to gigabytes."""
     import duckdb
 
     try:
@@ -227,7 +221,6 @@ def _read_parquet(path: Path) -> Contents:
 
 
 def _footer(name: str) -> str:
-    """Return the SQL of the row of a Parquet footer that holds the header of a sketch."""
     return f"parquet_kv_metadata({literal(name)}) WHERE key = '{HEADER}'"
 
 
@@ -242,7 +235,6 @@ def is_stored_sketch(path: Path) -> bool:
 
 
 def _header(sketch: Contents, columns: Columns) -> str:
-    """Return all that is not a column: the grid, the groups, the parts, and the checksum of everything."""
     about = _about(sketch) | ({"parts": sketch.parts} if sketch.parts else {})
     return json.dumps({**about, "checksum": _checksum(about, sorted(columns.items()))})
 
@@ -257,7 +249,6 @@ def content_id(sketch: Contents) -> str:
 
 
 def _checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> str:
-    """Return a digest of the header and of every column, sorted by name: the same in every format."""
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name, column in columns:
         exact = column.astype("<i8" if column.dtype.kind in "iu" else "<f8")
@@ -280,7 +271,6 @@ def _columns(sketch: Contents) -> Columns:
 
 
 def _parsed_header(text: str) -> dict[str, Any]:
-    """Return the header, of a version that is known, with its cells, groups and parts checked."""
     try:
         about = dict(json.loads(text))
         version = about["version"]
@@ -300,7 +290,6 @@ def _parsed_header(text: str) -> dict[str, Any]:
 
 
 def _check_size(about: Mapping[str, Any], names: Sequence[str], rows: int, unpacked: int) -> None:
-    """Refuse columns that no sketch has, and more cells than its groups or the memory can hold."""
     known = {"group", "cell", "count", "low", "high", *SUMS}
     if len(set(names)) < len(names) or not set(names) <= known:
         raise not_a_sketch("got columns that a sketch does not have")
@@ -347,7 +336,6 @@ def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def _restored(
     name: str, columns: Mapping[str, npt.NDArray[Any]], good: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """Return a column of sums, whether it was stored or follows from another."""
     if name in columns:
         return np.asarray(columns[name], dtype=np.float64)
     if name in DERIVED_SUMS:

@@ -84,10 +84,7 @@ MAX_BATCH_ROWS = 1_000_000  # rows that DuckDB hands over, at most
 def sum_stream(
     batches: Iterator[Any], cells: int, progress: Callable[[int], object] | None
 ) -> tuple[CellTable, list[tuple[Any, ...]]]:
-    """Sum Arrow batches of prediction, outcome and groups; return the cells and the groups' values.
-
-    A second thread adds rows while the next ones are read. `progress` is called with the rows read.
-    """
+    """Sum Arrow batches of prediction, outcome and groups; a second thread adds while the next are read."""
     dense, groups = DenseCells(cells), GroupNumbers()
     waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]] = []
     waiting_rows = read = 0
@@ -124,11 +121,7 @@ def streamed_cells(
     readers: list[Reader],
     progress: Callable[[float], object] | None,
 ) -> Contents | None:
-    """Sum the rows of a DuckDB relation; None where a group-by of DuckDB's serves better, or has to explain.
-
-    The cells of one group fit into a cache, so DuckDB is as fast there. Weighted rows have more sums than
-    the table holds. Whatever cannot be read is left to the group-by, which says so in words.
-    """
+    """Sum the rows of a relation; None where DuckDB's group-by is as fast (one group), or has to explain."""
     if columns.weight is not None or not columns.by:
         return None
     total = rows_at_most(path)
@@ -235,7 +228,6 @@ def _reader(parts: Sequence[Source], name: str) -> Reader:
 
 
 def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, notation: Notation) -> None:
-    """Name a cell that is not a number, after rows without a value were found."""
     for name in columns.numbers:
         if any(part.columns[name].text is not None for part in parts):
             bad = list(bad_rows(path, name, UNREAD, notation))
