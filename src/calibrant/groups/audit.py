@@ -206,10 +206,7 @@ def _clusters(
     kind: Variant,
     known: Sequence[npt.NDArray[Any]],
 ) -> Clusters | None:
-    """Return what shares a random sign, in the order of the records; None for the exact null.
-
-    Clusters are numbered by their records and what is `known` of these, so that labels do not matter.
-    """
+    """Return what shares a random sign, in the order of the records; None for the exact null."""
     if null not in get_args(NullName):
         raise reject_name("null", null, list(get_args(NullName)))
     source, found = given.y_true, clusters_of(given.extra["clusters"], rows.length, records.rows)

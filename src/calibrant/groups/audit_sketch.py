@@ -107,10 +107,7 @@ class Strata:
         return self._merged(np.repeat(cut, np.diff(np.flatnonzero(last), prepend=-1)))
 
     def against_others(self, batch: Batch) -> float:
-        """Return the p-value of the first subpopulation of a batch against all others in the same cells.
-
-        As for rows, in level and in slope; outcomes vary in each cell as its observed rate says.
-        """
+        """Return the p-value of the first subpopulation of a batch against all others in the same cells."""
         from scipy.special import ndtr
 
         assert isinstance(batch, StrataPartition)
@@ -152,10 +149,7 @@ class Strata:
 
 @dataclass(frozen=True, eq=False)
 class StrataPartition(Partition):
-    """Everyone divided by columns of a sketch; `cell` numbers the part of every finest group.
-
-    Bounds come from all cells of the sketch, p-values from the fewer cells of `tested`.
-    """
+    """Everyone divided by columns of a sketch; `cell` numbers the part of every finest group."""
 
     strata: Strata
     tested: Strata
@@ -195,10 +189,7 @@ class StrataPartition(Partition):
 def _bounds(
     strata: Strata, terms: Terms, part: Index, sums: Array, weight: Array, rounding: Array
 ) -> tuple[Array, Array]:
-    """Bound the statistic of every part on the raw rows: the mean is known, the range is a little more.
-
-    On the way through a cell the curve has taken some of the positive residuals and some of the negative.
-    """
+    """Bound the statistic of every part on the raw rows: the mean is known, the range is a little more."""
     if terms.statistic == "mean":
         size = np.abs(sums[:, 4]) / weight
         return np.maximum(size - rounding, 0.0), size + rounding
@@ -240,7 +231,6 @@ class StrataNull:
         return simulated
 
     def keep(self) -> None:
-        """Fill in all that was promised."""
         strata = self.strata
         weights = TwoPointWeights.of_sums(strata.counts, strata.weight, strata.squared_weight)
         rates = np.clip(strata.predicted / strata.weight, 0.0, 1.0)

@@ -252,8 +252,6 @@ def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
 
 
 class _Rows(NamedTuple):
-    """The group, prediction, outcome, weight and cluster of each row."""
-
     group: Codes
     prediction: Array
     outcome: Array
@@ -274,7 +272,6 @@ class _Rows(NamedTuple):
         return _Rows._make(None if column is None else column[which] for column in self)
 
     def scores(self, codes: Sequence[int]) -> StratifiedScores:
-        """Stratify the rows of some groups."""
         place = np.full(int(self.group.max()) + 1, -1)
         place[list(codes)] = np.arange(len(codes))
         _, p, y, weight, cluster = rows = self.take(place[self.group] >= 0)

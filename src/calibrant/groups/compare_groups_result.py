@@ -372,7 +372,6 @@ class WithinGroup(Result):
         return tuple(made)
 
     def cells(self) -> tuple[TableCell, ...]:
-        """Return the line of a table."""
         one, trend = self.compared, self.compared.trend
         ends = min(one.groups, key=lambda g: g.gap), max(one.groups, key=lambda g: g.gap)
         shown = (f"{format_points(g.gap, g.upper - g.lower)} in {g.name}" for g in ends)

@@ -341,10 +341,7 @@ def _judge(
     confidence: float,
     rng: np.random.Generator,
 ) -> tuple[HalfResult, Array, Array]:
-    """Test a fitted model on records it has not seen.
-
-    Returned are also its opinion of each record, and the advantage lost by shuffling each column.
-    """
+    """Test a fitted model on records it has not seen."""
     from scipy.special import ndtri
 
     opinion = np.clip(predict(rows), -1.0, 1.0)

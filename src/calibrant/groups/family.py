@@ -100,10 +100,7 @@ class FamilyNull:
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
-        """Return the simulated z, one row per subpopulation, one column per draw.
-
-        `deviation` is that of the end of each curve, not divided by its weight.
-        """
+        """Return the simulated z, one row per subpopulation, one column per draw."""
         if not (self.signs or self.variant.weights_fixed):
             return self._z_draw_by_draw(batch)
         lists = batch.lists
@@ -161,10 +158,7 @@ class FamilyNull:
 
 
 def sizes_for_signs(records: Records) -> tuple[int, int]:
-    """Return how many records make the skewness of a sum small enough for random signs, which have none.
-
-    The first number is for a group, the second for everyone.
-    """
+    """Return how many records make the skewness of a sum small enough for random signs, which have none."""
     residual = records.weight * (records.outcome - records.prediction)
     residual -= residual.mean()
     residual /= float(np.abs(residual).max()) or 1.0  # squares of tiny weights would vanish
@@ -229,10 +223,7 @@ def unpacked(words: Words, draws: int) -> Any:
 
 
 def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v.
-
-    All rows of loads see the same simulated outcomes.
-    """
+    """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v."""
     sums = np.zeros((len(loads), draws))
     for start in range(0, len(prediction), NULL_BLOCK):
         part = slice(start, start + NULL_BLOCK)
@@ -312,10 +303,7 @@ class TestFamily:
     over_limit: int = 0
 
     def take_all(self, batches: Iterable[Batch], limit: int, offered: int) -> None:
-        """Test up to `limit` new subpopulations of some batches, measured on all cores, a few ahead.
-
-        The batches together offer `offered`. Past the limit, subpopulations are counted and not measured.
-        """
+        """Test up to `limit` new subpopulations of some batches, measured on all cores, a few ahead."""
         with ThreadPoolExecutor(WORKERS) as pool:
             for batch, curves in self._measured(batches, pool):
                 offered -= batch.offered
@@ -343,10 +331,7 @@ class TestFamily:
         return batch.measure(self.terms) if self.first is None else None
 
     def take(self, batch: Batch, limit: int, curves: Curves | None = None) -> int:
-        """Test up to `limit` new subpopulations of the batch; return how many were.
-
-        The first to come is everyone, tested whatever their number.
-        """
+        """Test up to `limit` new subpopulations of the batch; return how many were."""
         if self.first is not None:  # the same batches in the same order
             kept, deviation = self.first.taken[len(self.taken)]
             self.taken.append((kept, deviation))
@@ -493,7 +478,6 @@ class TestFamily:
         return intervals
 
     def curves(self) -> tuple[GroupCurve, ...]:
-        """Return the curves of the worst subpopulations."""
         return tuple(map_threads(self._curve, (batch for _, batch in self.worst[:MAX_CURVES])))
 
     def _curve(self, batch: Batch) -> GroupCurve:

@@ -40,10 +40,7 @@ class Moments(NamedTuple):
 
 
 def binary_moments(size: Array, mean_prediction: Array, mean_outcome: Array, squares: Array) -> Moments:
-    """Return the moments of groups without weights and outcomes of 0 or 1, from their sums.
-
-    `squares` is the mean squared residual of each group.
-    """
+    """Return the moments of groups without weights and outcomes of 0 or 1, from their sums."""
     fewer = np.maximum(size - 1.0, 1e-9)
     gap = mean_outcome - mean_prediction
     return Moments(
@@ -60,14 +57,12 @@ def binary_moments(size: Array, mean_prediction: Array, mean_outcome: Array, squ
 def row_moments(
     prediction: Array, outcome: Array, weight: Array | None = None, cluster: Codes | None = None
 ) -> Moments:
-    """Return the moments of one group of rows, with weights and clusters."""
     n = len(outcome)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
     predicted, observed = float(share @ prediction), float(share @ outcome)
     present = None if cluster is None else np.bincount(cluster) > 0
 
     def summed(values: Array) -> Array:
-        """Sum over the records of each cluster."""
         if cluster is None:
             return values
         return np.asarray(np.bincount(cluster, values)[present], dtype=np.float64)

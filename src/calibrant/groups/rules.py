@@ -58,7 +58,6 @@ def label_in_words(value: Any) -> str:
 
 
 def value_in_words(value: Any, quoted: bool = False) -> str:
-    """Return a value as written in a rule."""
     if isinstance(value, float | np.floating):
         value = value + 0.0  # -0.0 is 0
         return f"{value:.17g}" if float(f"{value:.12g}") != value else f"{value:.12g}"
@@ -90,7 +89,6 @@ class IsIn:
         return f"{name} {'not in' if self.negated else 'in'} {{{listed}}}"
 
     def holds_each(self, values: Sequence[Any]) -> list[bool]:
-        """Return which of several values, None for missing, meet the condition."""
         known = {_plain(one) for one in self.values}
         inside = (self.missing if value is None else _plain(value) in known for value in values)
         return [one != self.negated for one in inside]
@@ -121,7 +119,6 @@ class InRange:
         return f"{value_in_words(self.low)} <= {name} < {value_in_words(self.high)}"
 
     def holds_each(self, values: Sequence[Any]) -> list[bool]:
-        """Return which of several values, None for missing, meet the condition."""
         low, high = _plain(self.low), _plain(self.high)
 
         def holds(value: Any) -> bool:
@@ -145,7 +142,6 @@ class MaskIs:
         return self.column
 
     def holds_each(self, values: Sequence[Any]) -> list[bool]:
-        """Return where the mask is true."""
         for value in values:
             if not isinstance(value, bool | np.bool_):
                 raise InvalidInputError(f"mask {self.column!r}", "must hold truth values", f"got {value!r}")
@@ -219,7 +215,6 @@ class Rule(str):
     conditions: tuple[Condition, ...]
 
     def __new__(cls, conditions: Iterable[Condition] = ()) -> Rule:
-        """Join conditions."""
         given = tuple(conditions) if isinstance(conditions, Iterable) else (conditions,)
         for condition in given:
             if not isinstance(condition, Condition):
@@ -295,7 +290,6 @@ def one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
 
 @lru_cache(maxsize=64)  # asked once per value of the column, which may have very many
 def _texts(column: Column) -> int:
-    """Return how many labels of a column are texts."""
     return sum(isinstance(label, str) for label in column.labels)
 
 

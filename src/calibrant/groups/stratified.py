@@ -102,7 +102,6 @@ class StratifiedScores:
         weight: Array | None = None,
         cluster: Codes | None = None,
     ) -> StratifiedScores:
-        """Stratify records and recalibrate their predictions."""
         if weight is not None and np.ptp(weight) <= ROUNDING * weight.max():
             weight = None
         mass = np.ones(len(prediction)) if weight is None else weight / weight.mean()
@@ -286,7 +285,6 @@ def _shuffled(values: npt.NDArray[Any], generator: np.random.Generator, rows: in
 
 @compiled
 def shuffle_rows(copies: npt.NDArray[Any], uniforms: Array) -> None:
-    """Shuffle every row in place by its uniform numbers."""
     for row in range(copies.shape[0]):
         for last in range(copies.shape[1] - 1, 0, -1):
             chosen = int(uniforms[row, last] * (last + 1))
@@ -539,10 +537,7 @@ def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 
 def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
-    """Return the change of the log odds per unit of place, at equal predictions.
-
-    Places are centered within strata; the sign is that of the score, since the likelihood is concave.
-    """
+    """Return the change of the log odds per unit of place, at equal predictions."""
     from scipy.special import expit
 
     at = place[scores.group]

@@ -108,7 +108,6 @@ class Partition:
 
     @classmethod
     def by(cls, columns: Sequence[Column]) -> Partition:
-        """Divide everyone by the values of the columns."""
         cell = columns[0].codes
         codes = np.arange(len(columns[0].labels))[:, None]
         for column in columns[1:]:
@@ -170,10 +169,7 @@ MAX_MEMBERS = 1 << 20
 
 
 def as_masks(groups: Any, length: int, labels: Any = None) -> Masks | None:
-    """Return boolean masks by name when that is what was given, None when the groups are columns.
-
-    They have `length` rows; `labels` is the index of the predictions that they belong to.
-    """
+    """Return boolean masks by name when that is what was given, None when the groups are columns."""
     if not isinstance(groups, Mapping):
         return None
     arrays = {str(name): to_array(mask, f"mask {name!r}") for name, mask in groups.items()}
@@ -237,10 +233,7 @@ class Subset:
     offered: bool = False  # to the audit, by an earlier path
 
     def codes_in(self, column: Column, j: int) -> tuple[Index, Codes | None]:
-        """Return the distinct codes of the members, and each member's where it was looked up.
-
-        They are found by a table where that is cheaper than a sort.
-        """
+        """Return the distinct codes of the members, and each member's where it was looked up."""
         if j in self.codes:
             return self.codes[j], None
         found = column.codes[self.members]
