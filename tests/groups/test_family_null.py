@@ -13,7 +13,7 @@ from calibrant.groups.family import FamilyNull, bernoulli_words
 from calibrant.groups.statistics import Terms, Variant
 from calibrant.groups.subpopulations import Lists
 from calibrant.inference.pvalues import adjusted_pvalues
-from calibrant.kernels.groups import LANES, null_ranges
+from calibrant.kernels.groups import LANES, null_ranges, settle_coins
 from calibrant.records import Records, check_records
 
 
@@ -26,6 +26,14 @@ def test_coins_fall_with_their_chance():
     assert np.all(np.abs(share - chance) <= bound + 1e-15)
     assert share[0] == 0
     assert share[1] == 1
+
+
+def test_machine_code_and_numpy_draw_the_same_coins():
+    chance = np.append(np.random.default_rng(2).random(500), [0.0, 1.0, 0.5, 1e-9])
+    expected = bernoulli_words(chance, 3, np.random.default_rng(3))
+    for settle in (settle_coins.plain, settle_coins.machine_code()):
+        found = bernoulli_words(chance, 3, np.random.default_rng(3), settle)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_lanes_are_independent_of_each_other():
