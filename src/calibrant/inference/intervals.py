@@ -247,7 +247,8 @@ def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[
     s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2; likewise s (1 + sqrt 2) for emd, with
     slopes up to 2, and s sqrt 2 for l1-ATB. The noise of bin b has standard deviation s sqrt(P(b)), which add
     up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of vectors of
-    length 1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, at most 2 s (Levy).
+    length 1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, of
+    mean 2 s at most (Levy).
     """
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     deviation = spread * math.sqrt(2 * math.log(1 / error))
