@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import (
     NamedColumn,
     check_aligned,
+    check_missing,
     check_same_length,
     is_missing,
     numeric_vector,
@@ -161,8 +162,7 @@ def censored(
     >>> y.outcome.tolist(), y.weight.tolist()
     ([1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.5, 1.5])
     """
-    if missing not in ("error", "drop"):
-        raise reject_name("missing", missing, ["error", "drop"])
+    check_missing(missing=missing)
     end = positive_number("horizon", horizon)
     when, what = (one.subject if isinstance(one, NamedColumn) else name for one, name in
                   ((time, "time"), (event, "event")))  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import Hint, InvalidInputError, Place, reject_rows
+from calibrant.errors import Hint, InvalidInputError, Place, reject_name, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.results import Array
 
@@ -233,6 +233,12 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
         if array is not None and array.dtype.kind == "f" and np.isnan(np.min(array)):
             bad = np.isnan(array) if bad is None else bad | np.isnan(array)
     return bad
+
+
+def check_missing(**choices: str) -> None:
+    for name, choice in choices.items():
+        if choice not in ("error", "drop"):
+            raise reject_name(name, choice, ["error", "drop"])
 
 
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:

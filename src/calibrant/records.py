@@ -15,7 +15,6 @@ from calibrant.errors import (
     DROP_MISSING,
     InvalidInputError,
     SwappedArgumentsWarning,
-    reject_name,
     reject_rows,
     sentence,
     warn_user,
@@ -131,12 +130,6 @@ class Records:
         return self.take(order)
 
 
-def check_missing(**choices: str) -> None:
-    for name, choice in choices.items():
-        if choice not in ("error", "drop"):
-            raise reject_name(name, choice, ["error", "drop"])
-
-
 def check_records(
     y_true: Any,
     y_prob: Any,
@@ -147,7 +140,7 @@ def check_records(
     pos_label: Any = None,
 ) -> ValidRows:
     """Check outcome, prediction and weight; leave out rows of weight 0 and, if asked, rows with a gap."""
-    check_missing(missing=missing)
+    inputs.check_missing(missing=missing)
     censoring = y_true if isinstance(y_true, Censored) else None
     if censoring is not None:
         y_true, sample_weight = censoring.outcome_and_weight(sample_weight)

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import pluralize
-from calibrant.inputs import numeric_vector, to_array
+from calibrant.inputs import check_missing, numeric_vector, to_array
 from calibrant.records import Missing
 from calibrant.results import Array
 
+MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
 ALPHA = 0.05  # of the tests of a table together
 USUAL_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles, where the forecast has all of them
 MISSING_AND_DRAWS = """\
@@ -178,7 +179,7 @@ class Distribution:
         """Sum (F(k) - 1[y <= k])^2 over whole numbers k."""
         low = min(self._quantiles(1e-12).min(), y.min())
         high = max(self._quantiles(1 - 1e-12).max(), y.max())
-        if high - low > 100_000 or np.any(y != np.round(y)):
+        if high - low > MAX_SUPPORT or np.any(y != np.round(y)):
             return None
         support = np.arange(low, high + 1)
         return np.asarray(np.sum([(self.cdf(k) - (y <= k)) ** 2 for k in support], axis=0))
@@ -225,8 +226,7 @@ def as_rows(
     y_true: Any, forecast: Any, levels: Any = None, thresholds: Any = None, missing: Missing = "error"
 ) -> tuple[Array, Form, int]:
     """Check outcomes and forecasts; return both without rows that have a gap, and how many those are."""
-    if missing not in ("error", "drop"):
-        raise reject_name("missing", missing, ["error", "drop"])
+    check_missing(missing=missing)
     y = numeric_vector(y_true, "y_true").astype(np.float64)
     form, gaps = _form(forecast, len(y), levels, thresholds)
     if missing == "error":

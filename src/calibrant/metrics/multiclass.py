@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import (
     ROW_SUM,
     InputNames,
     check_aligned,
+    check_missing,
     check_weights,
     is_missing,
     numeric_vector,
@@ -318,8 +319,7 @@ def checked_classes(
     columns: Sequence[Any] = (),
 ) -> ClassRows:
     """Check the table of probabilities and find, for each row, the column of the class that occurred."""
-    if missing not in ("error", "drop"):
-        raise reject_name("missing", missing, ["error", "drop"])
+    check_missing(missing=missing)
     called = ClassColumns.of(probabilities, names.prediction)
     table = called.numbers(probabilities)
     labels = to_array(y_true, names.outcome)

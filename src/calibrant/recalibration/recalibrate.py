@@ -28,7 +28,7 @@ from calibrant.frames import resolve_inputs
 from calibrant.groups.audit_result import Audit, Group
 from calibrant.groups.rules import Rule
 from calibrant.groups.search import ConfirmedRule, Search
-from calibrant.inputs import NamedColumn, check_aligned, open_share, to_array
+from calibrant.inputs import NamedColumn, check_aligned, check_missing, open_share, to_array
 from calibrant.parallel import recorded_seed
 from calibrant.recalibration.assess import FAST, SLOW, Assessor
 from calibrant.recalibration.choose import AUTO, UNCHANGED
@@ -269,8 +269,7 @@ def _sample(
     further = any(column is not None for column in extra.values())
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
-        if missing not in ("error", "drop"):
-            raise reject_name("missing", missing, ["error", "drop"])
+        check_missing(missing=missing)
         if y_prob is not None or sample_weight is not None or further:
             rule = "must be passed alone"
             raise InvalidInputError("forecasts", rule, "got further columns")

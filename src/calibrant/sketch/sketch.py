@@ -14,9 +14,10 @@ from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Cells, Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.audit_sketch import Strata
+from calibrant.inputs import check_missing
 from calibrant.metrics.lookup import measure, measures
 from calibrant.metrics.registry import Measure
-from calibrant.records import Missing, check_missing, check_records, warn_if_swapped
+from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.sketch import storage
 from calibrant.sketch.aggregate import MAX_GROUPS, Columns, aggregate, as_frame, refuse, refuse_many_groups
