@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compile import compiled
-from calibrant.kernels.online import chosen_pair, cutoff_pair, run_grid, settle, usable_cell, with_capacity
+from calibrant.kernels.online import chosen_pair, cutoff_pair, run_grid, settle, usable_cell
 from calibrant.online.bins import BinForecaster, counter_uniforms
 from calibrant.online.bounds import cutoff_block
 from calibrant.online.cutoff import CutoffForecaster
@@ -71,8 +71,9 @@ def against_grid(name: str, rounds: int, seed: int = 0) -> Game:
     """Play a DistanceForecaster, step by step the same as its public methods."""
     grid = DistanceForecaster()._grid
     capacity = math.isqrt(3 * rounds + 1) + 8
-    points, charges, limits = (with_capacity(x, capacity) for x in (grid.points, grid.charges, grid.limits))
-    uses = with_capacity(grid.uses, capacity + 1, np.int64)
+    held = (grid.points, grid.charges, grid.limits)
+    points, charges, limits = (np.concatenate([x, np.zeros(capacity)]) for x in held)
+    uses = np.concatenate([grid.uses, np.zeros(capacity + 1, np.int64)])
     counts, sums = np.array([len(grid.points), grid.cell, 0]), np.zeros(2)
     thrown, out = np.random.default_rng(seed).random(rounds), [np.empty(rounds) for _ in range(3)]
     play_grid(chances(name, rounds), thrown, kind_of(name), points, charges, limits, uses, counts, sums, *out)

@@ -1,10 +1,8 @@
 """Loops of the online forecasters, and their single rules.
 
-A bin is answered by its middle. Each bin has a weight upwards (outcomes came more often than its right edge)
-and one downwards (less often than its left edge), for every group. Then come five experts that correct given
-predictions, a grid of cells that splits where it is used, and the pair of points that keeps the cutoff error
-small. The rules are plain functions of lists or arrays, so that a step in Python and the compiled loop apply
-the same arithmetic, bit for bit.
+The rules are plain functions of lists or arrays, so that a step in Python and the compiled loop apply the
+same arithmetic, bit for bit. A bin is answered by its middle. It has, for every group, a weight upwards
+(outcomes came more often than its right edge) and one downwards (less often than its left edge).
 """
 
 from __future__ import annotations
@@ -73,10 +71,16 @@ def settle(
         if g >= 0:
             answers[g][i] += 1
             events[g][i] += int(outcome)
-            n, s, bins = answers[g][i], events[g][i], len(answers[g])
-            left, right = i / bins, (i + 1) / bins
-            up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, quadratic)
-            down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, quadratic)
+            weights = weights_of(answers[g][i], events[g][i], i, len(answers[g]), quadratic)
+            up[g][i], down[g][i] = weights
+
+
+def weights_of(n: int, s: int, i: int, bins: int, quadratic: bool) -> tuple[float, float]:
+    """Return the weights of bin i after n answers and s events."""
+    left, right = i / bins, (i + 1) / bins
+    up = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, quadratic)
+    down = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, quadratic)
+    return up, down
 
 
 @compiled
@@ -87,8 +91,8 @@ def run_bins(
 ) -> None:  # fmt: skip
     """Forecast and learn round by round; tables (group, bin) and `last`, the bin answered, change in place.
 
-    Row t of `members` holds the groups of round t, filled up with -1. `guides` is empty where there is none.
-    `errors` gets what the absolute biases of all bins of group 0 add up to after each round, from 0.
+    Row t of `members` holds the groups of round t, filled up with -1. `guides` may be empty. `errors` gets by
+    how much the absolute biases of all bins of group 0 have grown.
     """
     bins = answers.shape[1]
     error = 0.0
@@ -107,10 +111,6 @@ def run_bins(
         settle(answers, events, up, down, members[t], i, outcomes[t], quadratic)
         error += abs(events[0, i] - answers[0, i] * ((i + 0.5) / bins)) - before
         errors[t] = error
-
-
-def fresh_weight(quadratic: bool) -> float:
-    return weight_of(0.0, 0.0, quadratic)
 
 
 EDGE = 1e-6  # predictions are kept this far from 0 and 1 before their log odds are taken
@@ -206,40 +206,31 @@ def run_experts(
     decay: float, rate: float, mixtures: Array, history: Array,
 ) -> None:  # fmt: skip
     """Aggregate every batch, then learn it; the state changes in place, `history` keeps the weights used."""
-    answers, said = np.empty((len(outcomes), EXPERTS)), np.empty(EXPERTS)
+    answers = np.empty((len(outcomes), EXPERTS))
     begin = 0
     for end in batch_ends:
         for t in range(begin, end):
-            expert_answers(raw[t], filters, answered, residuals, events, said)
-            mixtures[t] = mixed(weights, said)
-            for k in range(EXPERTS):
-                answers[t, k], history[t, k] = said[k], weights[k]
+            expert_answers(raw[t], filters, answered, residuals, events, answers[t])
+            mixtures[t] = mixed(weights, answers[t])
+            history[t] = weights
         for t in range(begin, end):
-            for k in range(EXPERTS):
-                said[k] = answers[t, k]
-            reweigh(weights, said, outcomes[t], rate)
+            reweigh(weights, answers[t], outcomes[t], rate)
             experts_learn(raw[t], outcomes[t], filters, answered, residuals, events, decay)
         begin = end
 
 
 def usable_cell(charges: Sequence[float] | Array, limits: Sequence[float] | Array, start: int) -> int:
-    """Return the cell nearest to `start` whose left end is not over, nor its right end under, its limit.
-
-    The leftmost point is never over its limit and the rightmost never under, so both walks end.
-    """
-    too_high, too_low = charges[start] > limits[start], charges[start + 1] < -limits[start + 1]
-    if not too_high and not too_low:
-        return start
+    """Return the cell nearest to `start` whose left end is not over, nor its right end under, its limit."""
+    # the leftmost point is never over its limit and the rightmost never under, so both walks end
     left = start
     while charges[left] > limits[left]:
         left -= 1
-    right = start + 1
-    while charges[right] < -limits[right]:
+    right = start
+    while charges[right + 1] < -limits[right + 1]:
         right += 1
-    right -= 1
-    if not too_high:
+    if left == start:
         return right
-    if not too_low:
+    if right == start:
         return left
     return left if start - left <= right - start else right
 
@@ -247,13 +238,10 @@ def usable_cell(charges: Sequence[float] | Array, limits: Sequence[float] | Arra
 def charged_right(
     outcome: float, left: float, right: float, low_limit: float, high_limit: float, slack: float
 ) -> bool:
-    """Return whether the right end of the cell is charged; `left` and `right` are the ends' charges.
-
-    An event is charged to the right end and a non-event to the left. With slack the other end takes it
-    where that evens the charges out and its own limit allows it.
-    """
+    """Return whether the right end of the cell is charged; `left` and `right` are the ends' charges."""
     if slack == 0.0:
         return outcome == 1.0
+    # the other end takes the charge where that evens the charges out and its own limit allows it
     if outcome == 1.0:
         return not (left > right and left >= -low_limit)
     return right < left and right <= high_limit
@@ -277,7 +265,7 @@ def run_grid(
     """Forecast every batch, then learn it. The state is changed in place and has spare capacity.
 
     `counts` holds the number of points, the current cell and the rounds steered; `sums` the distance moved
-    and the sum of all absolute charges. `guides` is empty where there is none.
+    and the sum of all absolute charges. `guides` may be empty.
     """
     size = len(outcomes)
     lows, highs, cells = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
@@ -324,7 +312,6 @@ def run_grid(
 def _split(
     points: Array, charges: Array, limits: Array, uses: Integers, counts: Integers, i: int, slack: float
 ) -> None:
-    """Insert the middle of cell i, with a limit that suits the new width at all three points."""
     for s in range(counts[0] - 1, i, -1):
         points[s + 1], charges[s + 1] = points[s], charges[s]
         limits[s + 1], uses[s + 1] = limits[s], uses[s]
@@ -337,53 +324,42 @@ def _split(
     counts[0] += 1
 
 
-def with_capacity(values: Sequence[float], spare: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
-    array = np.zeros(len(values) + spare, dtype=dtype)
-    array[: len(values)] = values
-    return array
-
-
 @compiled
 def cutoff_pair(curve: Array, rate: float, start: int) -> tuple[int, int, float]:
-    """Return two neighboring points and the chance of the lower, so that neither outcome pays.
+    """Walk from `start` to two neighboring points and the chance of the lower, so that neither outcome pays.
 
-    The potential is the mean of exp(rate * C) times the mean of exp(-rate * C) over the gaps. Its lean at a
-    point says by how much an event raises it more than a non-event. The walk begins at `start`.
+    The potential is the mean of exp(rate * C) times the mean of exp(-rate * C) over the gaps.
     """
     last = len(curve) - 2
     rises = np.exp(rate * curve)
-    lower, upper = np.empty((last + 1, 2)), np.empty((last + 1, 2))  # sums over the gaps below and above
+    below, above = np.empty((last + 1, 2)), np.empty((last + 1, 2))  # sums over the gaps below and above
     up, down = 0.0, 0.0
     for k in range(last + 1):
         weight = 1.0 if k == 0 else 1.0 / last  # each end weighs as much as all gaps between
         up, down = up + weight * rises[k], down + weight / rises[k]
-        lower[k, 0], lower[k, 1] = up, down
+        below[k, 0], below[k, 1] = up, down
     up, down = 0.0, 0.0
     for k in range(last, -1, -1):
         weight = 1.0 if k == last else 1.0 / last
         up, down = up + weight * rises[k + 1], down + weight / rises[k + 1]
-        upper[k, 0], upper[k, 1] = up, down
-    k = start
-    here = _lean(lower, upper, rate, k)
-    if here > 0.0:
-        while k < last:
-            following = _lean(lower, upper, rate, k + 1)
-            if following <= 0.0:
+        above[k, 0], above[k, 1] = up, down
+    k, here = start, _lean(below, above, rate, start)
+    step = 1 if here > 0.0 else -1
+    while step * here > 0.0 and 0 <= k + step <= last:
+        following = _lean(below, above, rate, k + step)
+        if step * following <= 0.0:
+            if step == 1:
                 return k, k + 1, following / (following - here)
-            k, here = k + 1, following
-    elif here < 0.0:
-        while k > 0:
-            previous = _lean(lower, upper, rate, k - 1)
-            if previous >= 0.0:
-                return k - 1, k, here / (here - previous)
-            k, here = k - 1, previous
+            return k - 1, k, here / (here - following)
+        k, here = k + step, following
     return k, k, 1.0
 
 
-def _lean(lower: Array, upper: Array, rate: float, k: int) -> float:
-    x = k / (len(lower) - 1)
-    rises = math.exp(rate * (1.0 - x)) * upper[k, 0] * lower[k, 1]
-    falls = math.exp(rate * x) * lower[k, 0] * upper[k, 1]
+def _lean(below: Array, above: Array, rate: float, k: int) -> float:
+    """Return by how much more an event at point k raises the potential than a non-event."""
+    x = k / (len(below) - 1)
+    rises = math.exp(rate * (1.0 - x)) * above[k, 0] * below[k, 1]
+    falls = math.exp(rate * x) * below[k, 0] * above[k, 1]
     return rises - falls  # type: ignore[no-any-return]
 
 
@@ -392,10 +368,7 @@ def run_cutoff(
     outcomes: Array, guides: Array, coins: Array, curve: Array, rate: float, last: int,
     predictions: Array, steered: npt.NDArray[np.bool_], errors: Array,
 ) -> int:  # fmt: skip
-    """Forecast and learn round by round; `curve` changes in place. Return the point answered last.
-
-    `guides` is empty where there is none. `errors` gets the range of the curve after each round.
-    """
+    """Forecast and learn round by round, changing `curve`; return the point answered last. See `run_bins`."""
     points = len(curve) - 2
     for t in range(len(outcomes)):
         start = last

@@ -31,8 +31,7 @@ UNCHANGED = "must be what was written"
 class Pending:
     """What was answered and not yet learned, and the largest number that ever waited at once.
 
-    `rolling` says whether an answer was given after an outcome was learned while others still waited: the
-    stream then does not come in batches that are forecast whole and learned whole.
+    `rolling`: an answer was given after one outcome was learned while others waited, so not batch by batch.
     """
 
     def __init__(self, most: int = 0, rolling: bool = False, learning: bool = False) -> None:
@@ -86,10 +85,8 @@ class Pending:
 class Stream(Saved):
     """A player in one stream: it forecasts, then learns the outcome, at once or late by its key.
 
-    One rule for late outcomes holds for all: nothing is refused, but when more than `delay` earlier
-    forecasts wait at the moment of a new one, the promise whose proof needs it is withdrawn: `bound()` of the
-    forecasters and `brier_bound()` of the calibrator are None from then on. The certificate, which is
-    computed and not promised, holds all the same.
+    No outcome is too late, but once more than `delay` earlier forecasts wait at a new one, the promise whose
+    proof needs it is withdrawn: `bound()` of forecasters and `brier_bound()` of the calibrator are None.
     """
 
     SETTINGS: ClassVar[tuple[str, ...]]  # arguments of the constructor, saved under their names
@@ -132,8 +129,7 @@ class Stream(Saved):
         return self._pending.most <= self.delay + 1
 
     @abstractmethod
-    def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
-        """Learn the outcome of an answer that waited."""
+    def _learn(self, answer: tuple[Any, ...], outcome: float) -> None: ...
 
     def learn_one(self, y: Any, *, key: Key = None) -> None:
         """Learn the outcome, 0 or 1, of the forecast with this key.
@@ -162,7 +158,7 @@ class Stream(Saved):
         outcomes = outcome_column(y)
         return outcomes, None if p is None else probability_column(p, outcomes, "p")
 
-    def _finished(self, predictions: Array, certificates: Array, steered: Any, batch: int) -> Run:
+    def _finished(self, predictions: Array, certificates: Array | None, steered: Any, batch: int) -> Run:
         """Return the run whose outcomes were just learned, at most `batch` of them at once."""
         self._pending.note_batch(batch)
         before = self.rounds - len(predictions)
@@ -257,8 +253,7 @@ class GuidedStream(Stream):
         """Return the next forecast, and what is kept until its outcome is learned."""
 
     @abstractmethod
-    def _run(self, outcomes: Array, guides: Array | None) -> Run:
-        """Forecast and learn many rounds."""
+    def _run(self, outcomes: Array, guides: Array | None) -> Run: ...
 
     def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
         """Return the forecast of the next outcome.

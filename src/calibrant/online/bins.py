@@ -1,7 +1,4 @@
-"""ExpectedErrorForecaster, and the tables of bins and the coins that randomized forecasters share.
-
-Coins come from a seed and a counter: a saved forecaster needs two whole numbers to continue unchanged.
-"""
+"""ExpectedErrorForecaster, and the coins and tables of bins that randomized forecasters share."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.online import chosen_pair, fresh_weight, run_bins, settle, weight_of
+from calibrant.kernels.online import chosen_pair, run_bins, settle, weight_of, weights_of
 from calibrant.online.base import GuidedStream, Run, Stream
 from calibrant.online.bounds import expected_error_bins, expected_error_bound
 from calibrant.online.inputs import checked_bins, checked_count, checked_horizon
@@ -26,16 +23,17 @@ _INCREMENT, _MULTIPLIER_1, _MULTIPLIER_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B
 _TO_UNIT = 1.0 / 2**53
 
 
-def counter_uniform(seed: int, counter: int) -> float:
-    """Return the uniform number in [0, 1) of this seed and counter: splitmix64, twice.
+# Coins come from a seed and a counter: a saved forecaster needs two whole numbers to continue unchanged.
+def counter_uniform(seed: int, counter: Any) -> Any:
+    """Return the uniform number in [0, 1) of this seed and counter, or of each counter in an array of uint64.
 
     >>> counter_uniform(0, 0)
     0.6524484863740322
     """
-    return (_mixed(_mixed(seed & _MAX_UINT64) ^ (counter & _MAX_UINT64)) >> 11) * _TO_UNIT
+    return (_mixed(_mixed(seed & _MAX_UINT64) ^ counter) >> 11) * _TO_UNIT
 
 
-def _mixed(x: int) -> int:
+def _mixed(x: Any) -> Any:
     """Return one output of splitmix64 (Steele, Lea and Flood 2014)."""
     z = (x + _INCREMENT) & _MAX_UINT64
     z = ((z ^ (z >> 30)) * _MULTIPLIER_1) & _MAX_UINT64
@@ -44,13 +42,7 @@ def _mixed(x: int) -> int:
 
 
 def counter_uniforms(seed: int, first: int, count: int) -> Array:
-    """Return the coins of `count` counters in a row, the same as one by one."""
-    z = np.uint64(_mixed(seed & _MAX_UINT64)) ^ np.arange(first, first + count, dtype=np.uint64)
-    z = z + np.uint64(_INCREMENT)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(_MULTIPLIER_1)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(_MULTIPLIER_2)
-    uniform: Array = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * _TO_UNIT
-    return uniform
+    return np.asarray(counter_uniform(seed, np.arange(first, first + count, dtype=np.uint64)))
 
 
 class BinTable:
@@ -59,7 +51,7 @@ class BinTable:
     def __init__(self, bins: int, groups: int, quadratic: bool) -> None:
         self.bins, self.quadratic = bins, quadratic
         self.answers, self.events = ([[0] * bins for _ in range(groups)] for _ in range(2))
-        fresh = fresh_weight(quadratic)
+        fresh = weight_of(0.0, 0.0, quadratic)
         self.up, self.down = ([[fresh] * bins for _ in range(groups)] for _ in range(2))
 
     def run(
@@ -95,10 +87,8 @@ class BinTable:
         if (np.array(self.events) > np.array(self.answers)).any():
             raise fields.refused("events", "must not exceed the answers")
         for g, i in product(range(len(self.answers)), range(self.bins)):
-            n, s = self.answers[g][i], self.events[g][i]
-            left, right = i / self.bins, (i + 1) / self.bins
-            self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
-            self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
+            weights = weights_of(self.answers[g][i], self.events[g][i], i, self.bins, self.quadratic)
+            self.up[g][i], self.down[g][i] = weights
 
 
 class BinForecaster(Stream):

@@ -1,7 +1,4 @@
-"""What is promised after T rounds, whatever the outcomes: the bounds that the proof page proves.
-
-All are totals over the rounds, T times the measure, and functions of numbers or arrays.
-"""
+"""What is promised after T rounds, T times the measure; docs/online-proofs.md proves it."""
 
 from __future__ import annotations
 
@@ -60,12 +57,9 @@ def log_potential(rounds: float, bins: int, groups: int = 1) -> float:
 
 
 def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: float | None = None) -> float:
-    """Return the bound on the decision loss in expectation (theorem 7).
+    """Return the bound on the decision loss in expectation (theorem 7), by its dual with the best multiplier.
 
-    It maximizes twice the sum of sqrt(3 n L) - n d over how often the bins are answered, d being how far
-    the decision threshold lies from a bin. Any multiplier gives an upper bound (weak duality); the best
-    one is searched for. `planned` is how many rounds all groups together may have, where `rounds` counts
-    those of one group.
+    `planned` is how many rounds all groups together may have, where `rounds` counts those of one group.
     """
     from scipy.optimize import fminbound
 
@@ -96,10 +90,7 @@ def regret_bound(delay: int, prior: float, segments: int = 1) -> float:
 
 
 def cutoff_block(round_: int, horizon: int | None = None) -> tuple[int, float, float]:
-    """Return points, rate and last round of the block that a round of CutoffForecaster belongs to.
-
-    The points are a power of 2, at least sqrt(T) of them where the block ends at round T.
-    """
+    """Return points, rate and last round of the block that a round of CutoffForecaster belongs to."""
     end = horizon if horizon is not None else 1 << (round_ - 1).bit_length()
     points = 1 << math.isqrt(end - 1).bit_length()
     if horizon is not None:

@@ -1,10 +1,4 @@
-"""OnlineCalibrator: turns given predictions into calibrated ones, with a certificate for any future.
-
-The experts: the raw prediction; logistic recalibration by recursive Newton steps, once with all the past and
-once forgetting it; the raw prediction plus the mean residual of its bin; and the rate of its bin. They
-are mixed by Vovk's aggregating algorithm, which for the Brier score loses at most ln(1 / prior) / 2 in total
-to any one of them.
-"""
+"""OnlineCalibrator: turns given predictions into calibrated ones, with a certificate for any future."""
 
 from __future__ import annotations
 
@@ -43,7 +37,7 @@ from calibrant.online.inputs import (
 from calibrant.online.state import Fields
 from calibrant.results import Array
 
-NAMES = ("raw", "platt", "platt, forgetting", "raw + bin's residual", "bin's rate")
+NAMES = ("raw", "platt", "platt, forgetting", "raw + bin's residual", "bin's rate")  # of the experts
 MIN_DECAY = 1e-300  # a smaller one forgets no more, since variances stop at 1, and would overflow
 MAX_RATE = 2.0  # the largest for which squared error on [0, 1] is mixable
 WHOLE_STREAM = "all"  # the one segment of a stream that is not cut
@@ -52,10 +46,7 @@ _FRESH_FILTER = [1.0, 0.0, 0.25, 0.0, 0.25]  # slope, intercept, and the three e
 
 
 class Experts:
-    """The experts of one segment: parameters, logarithms of weights, and how many outcomes wait.
-
-    All are plain lists and floats, which single steps are fastest with.
-    """
+    """The experts of one segment; single steps are fastest with plain lists and floats."""
 
     def __init__(self, *, bins: int, decay: float, prior: float, delay: int) -> None:
         self.decay, self.rate = max(decay, MIN_DECAY), MAX_RATE / (delay + 1)
@@ -77,7 +68,6 @@ class Experts:
         return out
 
     def learn(self, answers: list[float], outcome: float) -> None:
-        """Reweigh the experts by the answers they gave and teach them the outcome."""
         reweigh(self.weights, answers, outcome, self.rate)
         state = self.filters, self.answered, self.residuals, self.events
         experts_learn(answers[0], outcome, *state, self.decay)
@@ -307,18 +297,15 @@ class OnlineCalibrator(Stream):
         raw = probability_column(p, outcomes, "p")
         ends = batch_ends(batches, len(outcomes))
         batch = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        before = self.rounds
         mixtures, weights = np.empty(len(outcomes)), np.empty((len(outcomes), len(NAMES)))
         for name, rows in self._rows(by, outcomes).items():
             own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
             segment = self._segments.setdefault(name, self._fresh())
             mixtures[rows], weights[rows] = segment.run(outcomes[rows], raw[rows], own)
         largest = int(np.diff(ends, prepend=0).max(initial=0))
-        if self._guard is not None:
-            found = self._guard.run(outcomes, mixtures, ends)
-            return replace(self._finished(*found, batch=largest), weights=weights)
-        self._pending.note_batch(largest)
-        return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights, before)
+        unguarded = mixtures, None, np.zeros(len(outcomes), dtype=np.bool_)
+        found = self._guard.run(outcomes, mixtures, ends) if self._guard else unguarded
+        return replace(self._finished(*found, batch=largest), weights=weights)
 
     def _rows(self, by: Any, outcomes: Array) -> dict[str, Any]:
         if (by is None) != (self.by is None):

@@ -1,8 +1,6 @@
 """DistanceForecaster: deterministic forecasts whose distance from calibration grows like sqrt(T) at most.
 
-The grid of cells charges each outcome to an end of the cell that forecast it. Moving every forecast to the
-end that it is charged to, and every end to the mean of its outcomes, makes the forecasts calibrated. What
-that costs at most, `moved` plus the sum of the absolute charges, is the certificate.
+Each outcome is charged to an end of the cell that forecast it; docs/online-proofs.md has the certificate.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.online import cell_is_full, charged_right, run_grid, usable_cell, with_capacity
+from calibrant.kernels.online import cell_is_full, charged_right, run_grid, usable_cell
 from calibrant.online.base import GuidedStream, Run
 from calibrant.online.bounds import adaptive_bound, uniform_bound, uniform_cells
 from calibrant.online.inputs import batch_ends, checked_count, checked_horizon
@@ -27,7 +25,7 @@ class Grid:
     """Points, the charge and limit of each, and how often each cell was used; plain lists and floats.
 
     With slack 0 cells answer their middle; otherwise the guide, brought into the cell. `cost` scales how
-    often a cell is used before it splits, and a grid that does not split is fixed.
+    often a cell is used before it splits.
     """
 
     def __init__(self, *, cells: int = 1, slack: float = 0.0, cost: float = 1.0, splits: bool = True) -> None:
@@ -47,7 +45,7 @@ class Grid:
         return self.moved + self.spread
 
     def predict(self, guide: float | None) -> tuple[float, float, float]:
-        """Return the cell's ends and the forecast; nothing but the current cell is remembered."""
+        """Return the cell's ends and the forecast."""
         points = self.points
         start = min(self.cell, len(points) - 2)
         if guide is not None:
@@ -90,12 +88,12 @@ class Grid:
         self, outcomes: Array, guides: Array | None, ends: npt.NDArray[np.int64]
     ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
         """Forecast and learn batch by batch; return predictions, certificates and which were steered."""
-        size = len(outcomes)
-        spare = 0
+        size, spare = len(outcomes), 0
         if self.splits:  # a level of 2^d cells takes at least 4^d uses to split; edited states may be nearer
             spare = len(self.points) + min(size, math.isqrt(3 * (self.rounds + size) + 1) + 3)
-        points, charges, limits = (with_capacity(x, spare) for x in (self.points, self.charges, self.limits))
-        uses = with_capacity(self.uses, spare + 1, np.int64)
+        held = (self.points, self.charges, self.limits)
+        points, charges, limits = (np.concatenate([x, np.zeros(spare)]) for x in held)
+        uses = np.concatenate([self.uses, np.zeros(spare + 1, np.int64)])
         counts = np.array([len(self.points), self.cell, self.steered], dtype=np.int64)
         sums = np.array([self.moved, self.spread])
         predictions, certificates, steered = np.empty(size), np.empty(size), np.empty(size, dtype=np.bool_)
@@ -104,11 +102,11 @@ class Grid:
             points, charges, limits, uses, counts, sums,
             self.slack, self.cost, self.splits, predictions, certificates, steered,
         )  # fmt: skip
-        held, self.cell, self.steered = map(int, counts)
-        self.points, self.charges, self.limits = (x[:held].tolist() for x in (points, charges, limits))
-        self.uses = uses[: held - 1].tolist()
+        size, self.cell, self.steered = map(int, counts)
+        self.points, self.charges, self.limits = (x[:size].tolist() for x in (points, charges, limits))
+        self.uses = uses[: size - 1].tolist()
         self.moved, self.spread = map(float, sums)
-        self.rounds += size
+        self.rounds += len(outcomes)
         return predictions, certificates, steered
 
     def to_state(self) -> dict[str, Any]:
@@ -143,7 +141,6 @@ class Grid:
             raise fields.refused("uses", "must not exceed the rounds")
 
     def checked_ends(self, ends: list[Any], fields: Fields) -> tuple[float, float]:
-        """Return the ends of a cell that waits for an outcome: two points, for points are never removed."""
         numbers = [end for end in ends if type(end) in (int, float) and end in self.points]
         if len(ends) != 2 or len(numbers) != 2 or not numbers[0] < numbers[1]:
             raise fields.refused("waiting", "must name two points of the grid")
