@@ -176,8 +176,8 @@ def ranks_inverted(forecasts: Forecasts) -> bool:
     """Return whether higher predictions go with fewer events, by more than chance would give."""
     centred = forecasts.values - forecasts.mean_prediction
     rate = min(1.0, forecasts.base_rate)
-    noise = rate * (1 - rate) * float(forecasts.squared_weights @ centred**2)
-    return float(centred @ forecasts.outcomes) < -MIN_INVERTED_SD * math.sqrt(noise) - ROUNDING
+    noise = rate * (1 - rate) * dot(forecasts.squared_weights, centred**2)
+    return dot(centred, forecasts.outcomes) < -MIN_INVERTED_SD * math.sqrt(noise) - ROUNDING
 
 
 VISIBLE_SD = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%

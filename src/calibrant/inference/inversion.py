@@ -48,6 +48,7 @@ from calibrant.inference.null import (
     record_clusters,
     record_outcomes,
     record_weights,
+    sum_of_squares,
 )
 from calibrant.inference.odds_shift import common_shift
 from calibrant.inference.testing import by_signs
@@ -356,5 +357,5 @@ def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
     level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
     terms = zero[level_of] + record_outcomes(forecasts) * (one - zero)[level_of]
     terms *= record_weights(forecasts)
-    sums, squares = record_clusters(forecasts).total(terms), float(terms @ terms)
-    return float(sums @ sums) / squares if squares > 0 else 1.0
+    squares = sum_of_squares(terms)
+    return sum_of_squares(record_clusters(forecasts).total(terms)) / squares if squares > 0 else 1.0

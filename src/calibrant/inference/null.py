@@ -353,6 +353,14 @@ def _standardized(by_cluster: Array, multipliers: Array) -> Array:
     return np.asarray(found.T)
 
 
+MAX_UNTHREADED = 10_000  # terms up to which BLAS starts no threads: these cost more than the sum
+
+
+def sum_of_squares(terms: Array) -> float:
+    parts = np.split(terms, range(MAX_UNTHREADED, len(terms), MAX_UNTHREADED))
+    return float(sum(part @ part for part in parts))
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
     """How much the clusters tell: their number, how many equal ones they amount to, and the design effect,
@@ -374,14 +382,15 @@ class ClusterSummary:
         """
         sums = clusters.total(residuals)
         own, whole = clusters.total(deviations**2), clusters.total(deviations) ** 2
-        by_rows, pairs = float(residuals @ residuals), float((whole - own).sum())
+        by_rows, pairs = sum_of_squares(residuals), float((whole - own).sum())
         scale = by_rows / max(float(own.sum()), 1e-300)
-        shared = (float(sums @ sums) - by_rows) / scale / pairs if pairs > 0 and scale > 0 else 0.0
+        by_clusters = sum_of_squares(sums)
+        shared = (by_clusters - by_rows) / scale / pairs if pairs > 0 and scale > 0 else 0.0
         shared = min(1.0, max(0.0, shared))
         expected = (1 - shared) * own + shared * whole
-        total, squares = float(expected.sum()), float(expected @ expected)
+        total, squares = float(expected.sum()), sum_of_squares(expected)
         effective = total**2 / squares if squares > 0 else float(clusters.number)
-        effect = float(sums @ sums) / by_rows if by_rows > 0 else 1.0
+        effect = by_clusters / by_rows if by_rows > 0 else 1.0
         return cls(clusters.name, clusters.number, effective, effect, len(residuals))
 
     def widening(self, confidence: float) -> float:
