@@ -44,11 +44,8 @@ class Clusters:
         return Clusters(codes.reshape(-1), len(found), self.name)
 
     def by_content(self, *columns: npt.NDArray[Any]) -> Clusters:
-        """Number the clusters by what their records hold, so that neither labels nor row order matter.
-
-        Clusters that hold the same are exchangeable. Each record counts with a hash of its numbers.
-        """
-        mixed = np.zeros(len(self.codes), dtype=np.uint64)
+        """Number the clusters by what their records hold, so that neither labels nor row order matter."""
+        mixed = np.zeros(len(self.codes), dtype=np.uint64)  # a hash of each record
         for column in columns:
             mixed ^= np.add(column, 0.0, dtype=np.float64).view(np.uint64)  # -0.0 is 0
             mixed *= np.uint64(0x9E3779B97F4A7C15)
@@ -62,18 +59,14 @@ class Clusters:
         return np.asarray(np.bincount(self.codes, weights=terms, minlength=self.number), dtype=np.float64)
 
     def matrix(self, terms: Array, places: npt.NDArray[Any], width: int) -> Any:
-        """Return a sparse matrix (width x clusters): the sum of `terms` by place and cluster.
-
-        `places` names the row of each record: its level, cell or group. The product of the matrix with a
-        table of signs or of multiplicities (clusters x draws) has one column of sums by place per draw.
-        """
+        """Sum `terms` by the place of each record (its level, cell or group) and its cluster, sparse."""
         from scipy.sparse import csr_array
 
         return csr_array((terms, (places, self.codes)), shape=(width, self.number))
 
 
 def clusters_of(labels: Any, length: int, rows: npt.NDArray[np.int64]) -> Clusters | None:
-    """Number the clusters of the rows that are kept, among `length` labels."""
+    """Number the clusters of the `rows` that are kept, among `length` labels."""
     if labels is None:
         return None
     values, gaps = cluster_labels(labels, length)

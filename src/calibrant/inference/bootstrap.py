@@ -1,10 +1,4 @@
-"""The bootstrap: records are resampled without sorting again; levels keep their place, their weights change.
-
-Very many levels are merged into cells first. Merging moves predictions within their cell, and so it moves the
-cumulative curve of the noise only inside cells. By how much is known from the variance of the noise, before a
-single draw: `coarsen_for_interval` uses the fewest cells that add less than one percent to an interval, and
-reports what they add.
-"""
+"""The bootstrap: records are resampled without sorting again; levels stay, their weights change."""
 
 from __future__ import annotations
 
@@ -46,11 +40,9 @@ MIXED_IN_RECORDS = 2.0  # records of either outcome that are mixed into what is 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnRecords:
-    """How often each record was drawn, its weight and its weight of y; by level, one row per resample."""
-
-    times: Array
+    times: Array  # how often each record was drawn: by level, one row per resample
     weights: Array
-    outcomes: Array
+    outcomes: Array  # weights of y
 
     def of(self, k: int) -> tuple[Array, Array]:
         """Return weight and outcome of every record in resample k, the same record as often as drawn."""
@@ -75,8 +67,7 @@ class Resampler:
     """Resamples the n records with replacement, and gives the effect on each level.
 
     Data without events would give the same data again and again, so `added` records of either outcome are
-    mixed in, as Agresti and Coull add two of each to a proportion. `centre`, the weight of y per level, is
-    the mean of all resamples. `exact` is False for a weighted sketch, whose unknown records are substituted.
+    mixed in, as Agresti and Coull do. `centre` is the mean of all resamples. Sketches are not `exact`.
     """
 
     def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
@@ -113,11 +104,9 @@ class Resampler:
         self.centre = self.centre_of(forecasts)
 
     def centre_of(self, forecasts: Forecasts) -> Array:
-        """Return the weight of y per level that is drawn from."""
         return np.asarray((1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights)
 
     def widening(self, confidence: float) -> float:
-        """Return the factor by which resampled deviations are too small: 1 unless there are clusters."""
         return 1.0 if self._summary is None else self._summary.widening(confidence)
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
@@ -154,7 +143,6 @@ class Resampler:
         return self._of_records(times, times * weight, each, row, changed, coin)
 
     def _by_censored(self, generator: np.random.Generator, rows: int) -> Resamples:
-        """Draw among all rows, censored ones included, and estimate the censoring again in every resample."""
         f, sample = self.forecasts, self._sample
         picked = generator.integers(0, len(sample), size=(rows, len(sample)))
         row, column, coin = self._added(generator, rows, f.n)
@@ -168,7 +156,7 @@ class Resampler:
     def _of_records(
         self, times: Array, mass: Array, each: Array, row: Any, changed: Any, coin: Any
     ) -> Resamples:
-        """Sum over levels, from how often each record was drawn, its weight in all and that of one draw."""
+        """Sum over levels; `mass` is the weight of all draws of a record, `each` that of one."""
         outcomes = self.forecasts.record_outcomes
         assert outcomes is not None
         total = mass.sum(axis=1, keepdims=True)
@@ -182,7 +170,6 @@ class Resampler:
         return Resamples(weights, ones, squares, counts, DrawnRecords(times, mass, events))
 
     def _sum_by_cluster(self) -> None:
-        """Sum what each cluster adds to each level: weight, weight of y, squared weight and records."""
         f, clusters, weight = self.forecasts, self._clusters, record_weights(self.forecasts)
         outcome, level_of = record_outcomes(f), np.repeat(np.arange(f.levels), f.counts)
         assert self._summary is not None
@@ -192,7 +179,6 @@ class Resampler:
         self._cluster_weights = clusters.total(weight)
 
     def _by_clusters(self, generator: np.random.Generator, rows: int) -> Resamples:
-        """Draw whole clusters with replacement, and mix in added records one at a time."""
         f, number = self.forecasts, self._clusters.number
         times = tallied(generator.integers(0, number, size=(rows, number)), number).T.astype(np.float64)
         total = (self._cluster_weights @ times)[:, None]
@@ -236,7 +222,6 @@ def _censored_sample(forecasts: Forecasts) -> Censored:
 def reweighted_draws(
     censoring: Censored, places: npt.NDArray[Any], weights: Array, drawn: Any
 ) -> tuple[Array, Array]:
-    """Count the draws of the rows at these places and weigh each, the censoring estimated again."""
     factor = weights / censoring.weight[places]  # weights that were given on top
     mass = np.array([censoring.reweighted(times)[places] for times in drawn]) * factor
     times = drawn[:, places].astype(np.float64)
@@ -312,14 +297,6 @@ def values_of_resamples(forecasts: Forecasts, entry: Measure, drawn: Resamples, 
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def has_tables(forecasts: Forecasts, entry: Measure) -> bool:
-    """Return whether the measure evaluates many data sets at once from weights and outcomes by level."""
-    if entry.null.tables is None:
-        return False
-    found = entry.null.tables(forecasts, forecasts.outcomes[None], forecasts.weights[None], entry.options)
-    return found is not None
-
-
 def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
     assert drawn.squared_weights is not None
     assert drawn.counts is not None
@@ -371,7 +348,6 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
 
 
 def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
-    """Merge neighbouring levels into about `cells` cells, which have no certificates."""
     if forecasts.levels <= cells:
         return forecasts
     return merged_levels(forecasts, cell_starts(forecasts, cells))
@@ -404,11 +380,9 @@ def merged_levels(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecas
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarsened:
-    """Forecasts to simulate on, where each cell starts (None: nothing merged), and what merging may add."""
-
     forecasts: Forecasts
-    starts: npt.NDArray[np.intp] | None = None
-    added: float = 0.0  # in the unit in which the measure is a seminorm: the value itself, or its root
+    starts: npt.NDArray[np.intp] | None = None  # of the cells; None where nothing was merged
+    added: float = 0.0  # by merging, to the value or to its root: whichever is a seminorm
 
     @property
     def cells(self) -> int | None:
@@ -416,14 +390,7 @@ class Coarsened:
 
 
 def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float) -> Coarsened:
-    """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
-
-    The half-width is at least MIN_BIAS_SHARE times that of the mean residual. Merging moves the cumulative
-    curve of a noise by at most the integral of the move, the root of the integral of its square, and what
-    changes because all records of a cell count with its mean prediction. Moves in different cells are
-    independent, so SIGMAS standard deviations are added to the means of sums over cells. Clusters that meet
-    `spanned` cells make the variance of such sums up to that much larger (Efron, Stein).
-    """
+    """Merge into the fewest cells that widen an interval by less than 1%; docs/interval-proofs.md has why."""
     clusters = forecasts.clusters if is_clustered(forecasts) else None
     counted = clusters is not None or forecasts.record_outcomes is None
     counted = counted and forecasts.binary and has_equal_weights(forecasts)

@@ -1,11 +1,4 @@
-"""Statistics of tests that are not measures: the omnibus test, Spiegelhalter's z, Hosmer-Lemeshow.
-
-The omnibus test, the default of `calibration_test`, has no blind spot. Kuiper's range sees whatever adds up
-over an interval of predictions: shifts, bumps. Cox's score, the derivative of the likelihood of
-logit E[y] = a + b logit(v) at a = 0, b = 1, sees a wrong scale, for which Kuiper is weak. The statistic is
-the smaller of their two limit p-values, on a log scale; its own distribution is simulated like that of any
-other statistic, so that looking twice costs nothing.
-"""
+"""Statistics of tests that are not measures: the omnibus test, Spiegelhalter's z, Hosmer-Lemeshow."""
 
 from __future__ import annotations
 
@@ -44,16 +37,15 @@ from calibrant.results import Array, Certified
 def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = False) -> Certified:
     """Hosmer-Lemeshow statistic over `groups` bins of about equal weight; ties are never split.
 
-    Chi-square with one degree of freedom per bin, or two fewer when the predictions were `fitted` to these
-    same outcomes. A bin of predictions that are all 0, or all 1, cannot vary and has none. With weights,
-    counts become effective counts.
+    Chi-square with one degree of freedom per bin, but none for predictions that are all 0, or all 1. With
+    weights, counts become effective counts.
 
     Parameters
     ----------
     groups
         How many bins.
     fitted
-        Whether the predictions were fitted to these same outcomes.
+        Whether the predictions were fitted to these same outcomes, which takes two degrees of freedom.
 
     Returns
     -------
@@ -77,7 +69,7 @@ def _degrees(spread: Array, fitted: bool) -> int:
 
 
 def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Array]:
-    """Return where the bins start, and the variance of each bin's residual."""
+    """Return where the bins start, and the variances of their residuals."""
     starts = bin_starts(forecasts, groups, "quantile")
     weight = np.add.reduceat(forecasts.weights, starts)
     mean, rest = (
@@ -88,8 +80,7 @@ def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Arra
 
 
 def _chi_square(residuals: Array, spread: Array) -> Array:
-    """Sum squared residuals over their variance; a bin that cannot vary counts only if it did."""
-    certain = spread <= 0
+    certain = spread <= 0  # bins that cannot vary count only if they did
     with np.errstate(over="ignore"):  # an event that was next to impossible: infinite
         terms = np.square(residuals) / np.where(certain, 1.0, spread)
     terms[:, certain] = np.where(np.abs(residuals[:, certain]) > 1e-12, np.inf, 0.0)
@@ -127,7 +118,6 @@ def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Mea
 
 
 def _test(function: Any, words: str, meaning: str, null: Null, *, signed: bool = False) -> Measure:
-    """Return a test in the form of a row of the registry, in which it is not listed."""
     name = function.__name__.replace("_", "-")
     about: dict[str, Any] = {"words": words, "meaning": meaning, "citation": OTHER_PAPERS[name]}
     return Measure(name, function, family="classic", cost="O(m)", null=null, signed=signed, **about)
@@ -189,11 +179,10 @@ MIN_VARIANCE = 1e-20  # variance of the logits below which predictions count as 
 def omnibus(forecasts: Forecasts) -> Certified:
     """The stronger evidence against calibration of two: Kuiper's range and Cox's score.
 
-    -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
-    statistic, not a measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
-    are; `impossible` in the details is the share of such records, by weight. `visible_bias` is the least
-    common bias that would be noticed with probability 90%, and `ranks_inverted` is there where higher
-    predictions go with fewer events.
+    -log of the smaller of their limit p-values. It grows with n, so it is a test statistic, not a measure. It
+    is infinite where a prediction of 0 or 1 was wrong, which calibrated ones never are: `impossible` in the
+    details is the share of such records. `visible_bias` is the least common bias that would be noticed with
+    probability 90%.
 
     Examples
     --------
@@ -218,15 +207,13 @@ def omnibus(forecasts: Forecasts) -> Certified:
 
 
 def visible_bias(forecasts: Forecasts) -> float:
-    """Return the least common bias that is noticed with probability 90%; 3 / n where no record disagrees."""
+    """Return the least common bias noticed with probability 90%; 3 / n where no record disagrees."""
     records = 1.0 / float(forecasts.squared_weights.sum())
     return min(1.0, max(VISIBLE_SD * math.sqrt(forecasts.null_variance), 3.0 / records))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """All that the two statistics need besides residuals."""
-
     deviation: float  # of the end of the curve
     whole: float  # the same as the score has it
     slope: Array | None  # what residuals add to the standardised score of the slope; None without one
@@ -244,7 +231,7 @@ class _Parts:
         return cls(deviation, whole, slope, certain)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
-        """Return those of Kuiper and of the score, one each for every row of residuals."""
+        """Return those of Kuiper and of the score for every row of residuals."""
         low, high = curve_extremes(residuals).T
         if self.deviation == 0 or self.whole == 0:
             only = np.where(high - low > ROUNDING, -np.inf, 0.0)
@@ -278,12 +265,7 @@ def _variances(forecasts: Forecasts) -> Array:
 
 
 def _log_tail(x: float) -> float:
-    """Return log(2 q - q^2), q = exp(-x): a bound on the limit of P(statistic >= x), close in the tail.
-
-    Each part stays below x with probability 1 - q. In the limit both say that a Gaussian path lies in a
-    convex set that is symmetric about 0, so together they hold with probability (1 - q)^2 at least
-    (the Gaussian correlation inequality; Royen 2014).
-    """
+    """Return log(2 q - q^2), q = exp(-x): a bound on the limit of P(statistic >= x); see interval-proofs."""
     return math.log(2 - math.exp(-x)) - x
 
 
@@ -300,7 +282,7 @@ def bounded_leverage(forecasts: Forecasts) -> Array:
 
 
 def omnibus_by_signs(null: SignNull, drawing: Drawing) -> tuple[float, float, dict[str, float]]:
-    """Return statistic, p-value and details under signs; joining as if independent is safe."""
+    """Return statistic, p-value and details; joining the two parts as if independent is safe."""
     forecasts = null.forecasts
 
     def work(generator: np.random.Generator, rows: int) -> Array:
@@ -344,7 +326,7 @@ MIN_BIAS_SD = 3.0  # standard deviations from which a bias is named when Kuiper'
 
 
 def leading_component(parts: Mapping[str, Any]) -> str:
-    """Name the part of the default test that rejected, by its details."""
+    """Name the part of the default test that rejected."""
     if parts.get("impossible", 0.0) > 0:
         return "certainty"
     if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):

@@ -1,15 +1,6 @@
 """compare: which of several models is better calibrated on the same rows, and is the difference real?
 
-Rows are resampled in pairs: one by one where there are few, or weights, or fractions; by their cells where
-there are very many and merging adds little.
-
-One of two models may be calibrated. Noise e turns the residual t of a model into t + e. If t is small next to
-e, the sign of e decides which of two similar models looks better, and resampling repeats that sign. If one of
-them were calibrated, though, their difference would be minus the error of the other on outcomes that are as
-frequent as the one predicts. So a difference may be as large as that while the test does not reject the one,
-and a model is worse only if the test rejects it. That error is of the rows at hand; other rows of the
-population might have given more. It is a mean of (one - other) times weights of at most 1, so the mean square
-of (one - other) bounds its variance.
+docs/interval-proofs.md has why its intervals hold near calibration and far from it.
 """
 
 from __future__ import annotations
@@ -31,7 +22,6 @@ from calibrant.inference.bootstrap import (
     DrawnRecords,
     Resamples,
     coarsen_for_interval,
-    has_tables,
     seminorm_power,
     values_of_resamples,
 )
@@ -66,8 +56,10 @@ def resampled_rows(
     """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
     models = list(forecasts.values())
     level_of = [np.searchsorted(f.values, paired.models[name]) for name, f in forecasts.items()]
-    quick = entry.null.residuals_only and batched(models[0], entry)
-    sums_suffice = quick or has_tables(models[0], entry)
+    first, tables = models[0], entry.null.tables
+    quick = entry.null.residuals_only and batched(first, entry)
+    tabled = tables and tables(first, first.outcomes[None], first.weights[None], entry.options)
+    sums_suffice = quick or tabled is not None
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         times, weight = paired.draw(generator, rows)
@@ -101,16 +93,14 @@ RESAMPLES_PER_PASS = 16  # resamples that share one pass over the rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellModel:
-    """A model on its levels or on merged levels, with the smallest prediction of each."""
-
-    cells: Forecasts
+    cells: Forecasts  # its levels, or these merged
     starts: Array  # the smallest prediction of each cell
     merged: bool
     widening: float = 0.0
     shift: float = 0.0  # its error on the levels minus its error on the cells
 
     def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
-        """Return a number per row that encodes its cell and its outcome."""
+        """Encode the cell and the outcome of each row in one number."""
         cell = np.searchsorted(self.starts, predictions, side="right") - 1
         return np.asarray(2 * cell + (outcomes > 0), dtype=np.int64)
 
@@ -170,11 +160,9 @@ def resampled_cells(
 def calibration_pvalues(
     models: Mapping[str, Forecasts], cells: Sequence[CellModel], entry: Measure, drawing: Drawing
 ) -> dict[str, float]:
-    """Test each model by the measure; 0 where it needs no such care or has no test.
-
-    Mean scores have no bias, and differences of squares are linear in the noise that two models share.
-    """
+    """Test each model by the measure; 0 where it has no test, or needs no such care."""
     taken = [model.cells for model in cells] or list(models.values())
+    # mean scores have no bias, and differences of squares are linear in the noise that two models share
     if not (entry.complete or entry.signed) or seminorm_power(taken[0], entry) == 2:
         return dict.fromkeys(models, 0.0)
     silent = replace(drawing, progress=None)
@@ -187,7 +175,6 @@ def calibration_pvalues(
 def widen_if_calibrated(
     pair: Difference, pvalues: Mapping[str, float], rows: PairedRows, entry: Measure, confidence: float
 ) -> Difference:
-    """Return the pair with an interval and a p-value that allow for models that may be calibrated."""
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
 
     def error_if(calibrated: str, other: str) -> float:
@@ -245,25 +232,19 @@ def compare(
     compared by ``compare(outcomes={"a": y_a, "b": y_b}, predictions={"a": p_a, "b": p_b})``: row i of each is
     the same question, and accuracy, calibration, Brier score and risk-coverage are compared at once.
 
-    Pass the predictions one after the other, or one mapping from names to predictions, or a data frame with
-    a column for each model. Or pass one frame, with `outcome`, several columns as `prediction`, and `weight`.
-    `pos_label` is the label that counts as 1. ``missing="drop"`` leaves out a row for all models if it lacks
-    a value for one. Measures with a sign are compared by their distance from the ideal. Intervals and
-    p-values are approximate and agree: p is at most 1 - `confidence` where the interval leaves out 0.
-    Every model's Brier score, miscalibration and discrimination are in `scores`: calibration alone
-    can rank a constant base rate first, so choose a model by "brier" or "log-loss".
-    The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
-    change the order. From 16,384 distinct predictions of unweighted 0/1 rows on, ATB, l1-ATB, smooth and EMD
-    are resampled on merged predictions, `cells` of them, which would widen the interval of each model by
-    less than 1%; `added` says what that adds at most to either side of a difference. While a model may be
-    calibrated, a difference may be the error that the other has if it is: an interval reaches that far, and
-    a model is worse only if the exact test by the measure rejects it (ATB, whose differences are not biased,
-    needs no such care).
+    Intervals and p-values are approximate and agree: p is at most 1 - `confidence` where the interval leaves
+    out 0. Measures with a sign are compared by their distance from the ideal. Every model's Brier score,
+    miscalibration and discrimination are in `scores`: calibration alone can rank a constant base rate first,
+    so choose a model by "brier" or "log-loss". The default, ATB, is truthful:
+    E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot change the order. By another error, a
+    model is worse only if the exact test rejects it. From 16,384 distinct predictions of unweighted 0/1 rows
+    on, ATB, l1-ATB, smooth and EMD are resampled on `cells` of merged predictions, which adds at most `added`
+    to either side of a difference.
 
     Parameters
     ----------
     y_true
-        Outcomes; or a frame, with `outcome` and `prediction`.
+        Outcomes; or a frame, with `outcome` and several columns as `prediction`.
     *y_prob
         Predictions of each model, a mapping from names to predictions, or a frame with one column per model.
     predictions, outcomes
@@ -284,9 +265,8 @@ def compare(
     outcome, prediction, weight
         Columns of a frame that is passed in place of `y_true`.
     draws
-        Number of resamples. From 999 on there are as many as let a pair differ once p-values allow for all
-        pairs, and ten times what was asked for where another seed might change a verdict; what is still too
-        close then is `undecided`.
+        Number of resamples. From 999 on there are as many as all pairs need, and ten times what was asked for
+        where another seed might change a verdict; what is still too close then is `undecided`.
     **options
         Options of the measure.
 
@@ -399,42 +379,28 @@ def _enough(asked: int, pairs: int, confidence: float) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Error:
-    """The error of one model and of every resample, its bias factor, and what merging may add."""
-
     name: str
     value: float
-    drawn: Array
-    factor: float
-    widening: float
+    drawn: Array  # of every resample
+    factor: float  # how much larger the bias can be than what resampling adds
+    widening: float  # what merging may add
 
     def without_bias(self, defined: npt.NDArray[np.bool_], most: float) -> float:
-        """Return the value less the most that noise can have added to it; an error is never below 0.
-
-        `most`, how far resampling moves the difference, is the surer bound where two models are alike.
-        """
+        """Return the value less the most that noise can have added: `most`, where models are alike."""
         added = float(self.drawn[defined].mean()) - self.value
         return max(0.0, self.value - self.factor * min(max(0.0, added), most))
 
 
 def _bias_factor(forecasts: Forecasts, entry: Measure) -> float:
-    """Return how much larger the bias of an error can be than what resampling adds to it.
-
-    Where the truth is calibrated, noise e biases the k-th power of an error by E|e|^k, and resampling adds
-    2^(k/2) - 1 times that; far from calibration neither adds anything. Mean scores have no bias.
-    """
-    if not (entry.complete or entry.signed):
+    if not (entry.complete or entry.signed):  # mean scores have no bias
         return 0.0
+    # calibrated, noise e biases the k-th power of an error by E|e|^k; resampling adds 2^(k/2) - 1 times that
     power = 1 if entry.signed else seminorm_power(forecasts, entry) or 1
     return float(1 / (2 ** (power / 2) - 1))
 
 
 def _difference(one: _Error, other: _Error, confidence: float) -> Difference:
-    """Join the intervals of the resamples that are right near calibration and far from it.
-
-    The reflection of the central interval allows for the noise that resampling adds once more; where an error
-    is near 0 the central interval itself is right; where only one is, either bias may be anything up to its
-    most. The hull of the three holds the difference; the p-value is the least level at which it leaves out 0.
-    """
+    """Join the intervals that are right near calibration and far from it; p is that of the joint one."""
     difference, drawn = one.value - other.value, one.drawn - other.drawn
     central(drawn, confidence)  # refuses where most resamples have no value
     known = np.isfinite(drawn)

@@ -1,10 +1,7 @@
 """Compare models that have outcomes of their own, such as language models that answer the same questions.
 
-Row i of every model is the same question, and four scores are compared: accuracy, Brier score, calibration
-error and the area under the risk-coverage curve. Each is a mean over rows or over pairs of rows, so that
-leaving out one cluster at a time gives its standard error without a model of the outcomes. The calibration
-error is ATB = sum_ij (1 - |p_i - p_j|) r_i r_j / n^2 without pairs inside a cluster: these add noise,
-E[ATB(p, y)] = ATB(p, truth) + sum var(y_i) / n^2, which would favor the model whose answers vary less.
+Each score is a mean over rows or over pairs of rows, so that leaving out one cluster at a time gives its
+standard error without a model of the outcomes.
 """
 
 from __future__ import annotations
@@ -135,7 +132,6 @@ def compare_outcomes(
     pos_label: Any = None,
     confidence: float = 0.95,
 ) -> OutcomeComparison:
-    """Compare models that each have outcomes of their own, row by row; see `compare`."""
     check_confidence(confidence)
     models, codes, dropped = _paired(outcomes, predictions, clusters, missing, pos_label)
     scored = {name: _scores(y, p, codes) for name, (y, p) in models.items()}
@@ -191,10 +187,8 @@ def _paired(
 
 
 class _Score(NamedTuple):
-    """A score, and how much the records of each cluster move it (the jackknife's influence values)."""
-
     value: float
-    influence: Array
+    influence: Array  # of the records of each cluster, as the jackknife has it
 
 
 def _scores(y: Array, p: Array, codes: npt.NDArray[np.intp]) -> dict[str, _Score]:
@@ -213,7 +207,10 @@ def _mean(terms: Array, codes: npt.NDArray[np.intp]) -> _Score:
 
 
 def _calibration(y: Array, p: Array, codes: npt.NDArray[np.intp]) -> _Score:
-    """Return ATB over pairs of rows in different clusters."""
+    """Return ATB = sum_ij (1 - |p_i - p_j|) r_i r_j / n^2 over pairs in different clusters.
+
+    Those inside add noise, sum var(y_i) / n^2 at least, which would favor the model whose answers vary less.
+    """
     r, n = y - p, len(y)
     sizes = np.bincount(codes).astype(np.float64)
     inside = np.bincount(codes, weights=r * kernel_sums(p, r, codes))

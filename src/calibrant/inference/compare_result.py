@@ -1,4 +1,4 @@
-"""What compare returns: models on the same rows with the same outcomes, as numbers, sentences and tables."""
+"""What compare returns: models on the same rows with the same outcomes."""
 
 from __future__ import annotations
 
@@ -58,9 +58,8 @@ class Comparison(Result):
 
     `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
     predicting less sharply than it could, and the order of expected values is the order of true errors.
-    `dropped` counts the rows left out because a value was missing, for one model or more. `method` says how
-    the intervals were found, and that they are approximate. `scores` has the Brier score of each model, and
-    its parts: miscalibration and discrimination.
+    `dropped` counts the rows left out because a value was missing, for one model or more. `scores` has the
+    Brier score of each model, and its parts: miscalibration and discrimination.
     """
 
     measure: str
@@ -123,12 +122,9 @@ class Comparison(Result):
         if len(self.values) < 3:
             return []
         best, words, models = self.best, measure_in_words(self.measure), f"{len(self.values)} models"
-        calibrated = find_measure(self.measure).complete
-        leads = (
-            f"is the best calibrated of {models} by {words}"
-            if calibrated
-            else f"has the best {words} of {models}"
-        )
+        leads = f"has the best {words} of {models}"
+        if find_measure(self.measure).complete:
+            leads = f"is the best calibrated of {models} by {words}"
         leads = f"{best} {leads} ({format_value(self.values[best])})"
         own = [pair for pair in self.differences if best in (pair.first, pair.second)]
         still_open = [pair for pair in own if pair not in self.real]
@@ -156,12 +152,10 @@ class Comparison(Result):
     def _pairs(self) -> list[str]:
         """Say which pairs differ, except those that the sentence about the best model covers."""
         than = "better calibrated than" if find_measure(self.measure).complete else "better than"
-        pairs = self.real
-        if (
-            len(self.values) > 2
-            and sum(self.best in (p.first, p.second) for p in pairs) == len(self.values) - 1
-        ):
-            pairs = tuple(pair for pair in pairs if self.best not in (pair.first, pair.second))
+        pairs, best = self.real, self.best
+        others = tuple(pair for pair in pairs if best not in (pair.first, pair.second))
+        if len(self.values) > 2 and len(pairs) - len(others) == len(self.values) - 1:
+            pairs = others
         parts = []
         for pair in pairs[:MAX_PAIRS_NAMED]:
             better, worse = pair.better
@@ -177,7 +171,11 @@ class Comparison(Result):
         unfair = [] if self.fair else [NO_CALIBRATION if self.measure == "c-statistic" else NOT_TRUTHFUL]
         if not find_measure(self.measure).complete or not self.scores:  # a score counts everything
             return [*unfair, *self._flat()]
-        return [*unfair, self._by_score(), *self._flat(), CHOICE_ADVICE]
+        least, tied = self._best_scores()
+        by_score = f"The best Brier score is that of {' and '.join(tied)} ({format_value(least)})."
+        if 1 < len(tied) == len(self.scores):
+            by_score = f"The Brier scores are equal ({format_value(least)})."
+        return [*unfair, by_score, *self._flat(), CHOICE_ADVICE]
 
     def _best_scores(self) -> tuple[float, list[str]]:
         least = min(parts.score for parts in self.scores.values())
@@ -191,12 +189,6 @@ class Comparison(Result):
             return []
         tell = "tells" if len(flat) == 1 else "tell"
         return [f"{' and '.join(flat)} {tell} no rows apart (discrimination 0), like a constant base rate."]
-
-    def _by_score(self) -> str:
-        least, tied = self._best_scores()
-        if 1 < len(tied) == len(self.scores):
-            return f"The Brier scores are equal ({format_value(least)})."
-        return f"The best Brier score is that of {' and '.join(tied)} ({format_value(least)})."
 
     def model_sheet(self) -> Table:
         """Return the table of the models: the measure, and the Brier score with its parts."""

@@ -96,12 +96,11 @@ class DominanceOver(Result):
 
 
 def at_start(name: str) -> str:
-    """Return a name as a sentence begins with it: one that was given stays as it is."""
+    """Capitalize the name of an unnamed model: one that was given stays as it is."""
     return name[0].upper() + name[1:] if name.startswith("the ") else name
 
 
 def names_of_two(prob_a: Any, prob_b: Any, names: Sequence[str] | None) -> tuple[str, str]:
-    """Return what two models are called: as given, or as their columns are, or first and second."""
     if names is None:
         own = [getattr(column, "name", None) for column in (prob_a, prob_b)]
         first, second = (
@@ -126,7 +125,7 @@ def _interval_text(found: Dominance | DominanceOver) -> str:
 
 
 def named_baselines(prob_b: Any) -> dict[str, Any] | None:
-    """Return baselines by name, from a mapping or a list of columns; None if it is one column."""
+    """Return baselines by name, from a mapping or a list of columns; None for one column."""
     if isinstance(prob_b, Mapping):
         named = {str(name): column for name, column in prob_b.items()}
     elif isinstance(prob_b, (list, tuple)) and prob_b and all(np.ndim(column) == 1 for column in prob_b):
@@ -244,17 +243,16 @@ def dominance(
 
     Parameters
     ----------
-    y_true, prob_a, prob_b : array
-        Outcomes, and the predictions of the two models for the same records. Several baselines are given
-        as a mapping of names to columns, or as a list of columns.
-    sample_weight : array, optional
+    y_true, prob_a, prob_b
+        Outcomes, and the predictions of the two models; several baselines as a mapping of names to columns,
+        or as a list of columns.
+    sample_weight
         Weights of the records.
-    names : sequence of str, optional
-        What the printed sentence calls the two models; by default the names of the columns, where they are
-        series that have one.
-    missing : {"error", "drop"}
+    names
+        What the printed sentence calls the two models; by default the names of the columns.
+    missing
         "drop" leaves out a row that lacks a value for either model.
-    draws : int
+    draws
         Random signs drawn for the band; 0 for no interval and no band.
 
     Returns

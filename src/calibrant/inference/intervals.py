@@ -46,7 +46,7 @@ from calibrant.parallel import Progress, dot
 from calibrant.results import Array, Result
 
 NO_INTERVAL = "too few records for an interval"
-# Largest expected deviation over sqrt(sum of squared weights); guaranteed_reach has the proofs.
+# Largest expected deviation over sqrt(sum of squared weights); docs/interval-proofs.md has the proofs.
 EXPECTED_DEVIATION = {
     "smooth": 1 + math.sqrt(0.5),
     "lower-distance": math.sqrt(2),
@@ -73,12 +73,10 @@ FEW_DRAWS = 199  # of a test that only has to say whether calibration is rejecte
 class ConfidenceInterval(Result):
     """A measure, an interval for its value in the population, and its bias.
 
-    `value` is the measure of the data; `null_mean` what calibrated forecasts of this size and shape
-    would score on average, which for an error is its bias under calibration. `corrected` is an unbiased
-    estimate of the population's value, calibrated or not, for ATB, UBSE (given bins) and the squared kernel
-    error; where that value is near 0 it may fall below. Weights count as fixed. For others it is None.
-    `method` is one of those that confidence_interval describes. The interval always holds `value`. `clusters`
-    describes rows that belong together, where they were given.
+    `null_mean` is what calibrated forecasts of this size and shape would score on average, which for an error
+    is its bias under calibration. `corrected` is an unbiased estimate of the population's value for ATB, UBSE
+    (given bins) and the squared kernel error, else None; where that value is near 0 it may fall below. The
+    interval always holds `value`.
     """
 
     measure: str
@@ -140,36 +138,27 @@ def confidence_interval(
 ) -> ConfidenceInterval:
     """Return an interval for a measure's population value, from resampled records.
 
-    Errors of calibration are biased upwards, most of all near 0: noise alone makes a calibrated forecast
-    look miscalibrated, and resampling adds the same noise once more, so that the usual bootstrap
-    intervals fail there. Most errors are seminorms of the residuals (Kuiper, KS, smooth, kernel, binned,
-    l1-ATB) or squares of one (ATB, UBSE); they differ from the population's by at most the seminorm of the
-    noise, whose quantile resampling does estimate ("bootstrap of the deviation"; a similar bound serves
-    the lower distance). Errors that fit something to the data (CORP miscalibration, ICI) get the true errors
-    that would give such a value ("inverted tests"), slope, intercept, O/E ratio and c-statistic those that
-    their "score test" does not reject, mean scores the usual "bootstrap".
+    Noise alone makes a calibrated forecast look miscalibrated, and resampling adds the same noise once more,
+    so that the usual bootstrap intervals fail near 0. Most errors are seminorms of the residuals (Kuiper, KS,
+    smooth, kernel, binned, l1-ATB) or squares of one (ATB, UBSE); they differ from the population's by at
+    most the seminorm of the noise, whose quantile resampling does estimate ("bootstrap of the deviation"; a
+    similar bound serves the lower distance). Errors that fit something to the data (CORP miscalibration, ICI)
+    get the true errors that would give such a value ("inverted tests"), slope, intercept, O/E ratio and
+    c-statistic those that their "score test" does not reject, mean scores the usual "bootstrap".
 
-    Whole clusters are resampled where `clusters` are given, with Student's quantiles for their number. Two
-    records of either outcome are mixed into what is resampled, so that rare events do not make the
-    interval too short. All of this is approximate; what is exact is that an error's lower end is above 0 (and
-    a signed measure's interval leaves out its ideal) only if the exact test rejects at 1 - confidence.
-
-    With ``method="guaranteed"`` nothing is resampled: the interval follows from constants that hold for
-    independent rows of any distribution and any n (for ATB and l1-ATB, Theorem 4.5 of the truthfulness paper
-    made explicit). It is wider, and known for "smooth", "lower-distance", "ece" (15 bins), "kuiper", "ks",
-    "atb", "l1-atb", "kernel" and "emd".
-
-    From 16,384 distinct predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled
-    on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1%. What
-    they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side
-    (of the root, for ATB).
+    Whole clusters are resampled where `clusters` are given, with Student's quantiles for their number. All of
+    this is approximate; what is exact is that an error's lower end is above 0 (and a signed measure's
+    interval leaves out its ideal) only if the exact test rejects at 1 - confidence. From 16,384 distinct
+    predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled on `cells` of
+    neighbouring predictions; what these can change is `added` to either side (of the root, for ATB).
 
     Parameters
     ----------
     measure
         A name of the registry.
     method
-        "auto", approximate and short; "guaranteed", proven and wide.
+        "auto", approximate and short; or "guaranteed", wide and proven for independent rows at any n: for
+        "smooth", "lower-distance", "ece" (15 bins), "kuiper", "ks", "atb", "l1-atb", "kernel" and "emd".
     **options
         Options of the measure.
 
@@ -218,7 +207,6 @@ def confidence_interval(
 
 
 def _guaranteed(forecasts: Forecasts, measure: str, confidence: float, options: Mapping[str, Any]) -> Bounds:
-    """Return the interval that holds the population's value whatever its distribution, for any n."""
     if measure not in EXPECTED_DEVIATION:
         raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
     if options or is_clustered(forecasts):
@@ -236,20 +224,7 @@ def power_of(measure: str) -> int:
 
 
 def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
-    """Return how far below and above the sample's value the population's may lie, each with error `error`.
-
-    Every measure here is a supremum of sums of w_i f(v_i, y_i) with |f| <= |y - v| <= 1, so replacing one
-    record moves it by at most 2 w_i and McDiarmid's inequality gives sqrt(2 ln(1/error) sum w_i^2) around the
-    mean, which is at least the population's value and exceeds it by at most the expected supremum of the
-    noise. Writing f as an integral of its slope turns that into an integral of |noise of a cumulative sum|,
-    each of standard deviation at most s = sqrt(sum w_i^2): for smooth s (f at 1/2) plus
-    s/2 (sqrt(P(v > 1/2)) + sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
-    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2; likewise s (1 + sqrt 2) for emd, with
-    slopes up to 2, and s sqrt 2 for l1-ATB. The noise of bin b has standard deviation s sqrt(P(b)), which add
-    up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of vectors of
-    length 1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, of
-    mean 2 s at most (Levy).
-    """
+    """Return how far below and above the sample's value the population's may lie, each with error `error`."""
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     deviation = spread * math.sqrt(2 * math.log(1 / error))
     return deviation + EXPECTED_DEVIATION[measure] * spread, deviation
@@ -267,10 +242,7 @@ def bounds(
     centre: float | None = None,
     added: float = 0.0,
 ) -> Bounds:
-    """Return the interval and its method; `resampler` may keep earlier draws, `pvalue` is of the exact test.
-
-    Of merged levels, `value` and `centre` are those of the levels, and `added` is what merging may take away.
-    """
+    """Return the interval and its method; `value` and `centre` of merged levels are those of the levels."""
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
         found = score_interval(forecasts, entry.name, value=value, confidence=confidence)
@@ -331,7 +303,6 @@ def around(value: float, reach: float, power: int) -> tuple[float, float]:
 
 
 def central(values: Array, confidence: float) -> tuple[float, float]:
-    """Return the interval that holds this share of the resampled values, and as many below as above."""
     defined = values[np.isfinite(values)]
     if 2 * len(defined) < len(values):
         raise TooFewRecordsError(
@@ -351,11 +322,9 @@ def check_resampling(n: int) -> None:
 
 
 def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | None:
-    """Return the value without its bias, where that is known.
-
-    ATB, UBSE and the squared kernel error sum w_i w_j r_i r_j k(v_i, v_j) over all pairs, k(v, v) = 1: only
-    the pairs of a record with itself are biased, and those within a cluster.
-    """
+    """Return the value without its bias, where that is known."""
+    # ATB, UBSE and the squared kernel error sum w_i w_j r_i r_j k(v_i, v_j) over all pairs, k(v, v) = 1: only
+    # the pairs of a record with itself are biased, and those within a cluster
     mean = entry.null.mean and entry.null.mean(forecasts, entry.options)  # known for no other k
     others = 1 - float(forecasts.squared_weights.sum())
     v, outcomes = forecasts.values, forecasts.record_outcomes
@@ -373,7 +342,6 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
 
 
 def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float:
-    """Return the measure's mean under calibration: exact where known, else from a few simulated outcomes."""
     exact = entry.null.mean and entry.null.mean(forecasts, entry.options)
     linear = entry.signed or entry.null.two_sided  # its mean does not depend on how rows are related
     if exact is not None and (linear or not is_clustered(forecasts)):
@@ -387,7 +355,6 @@ def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float
 
 
 def clopper_pearson(ones: Array | int, counts: Array | int, alpha: float) -> tuple[Array, Array]:
-    """Return exact limits of the probability behind `ones` of `counts` independent records."""
     from scipy.special import betaincinv
 
     zeros = counts - ones

@@ -1,28 +1,4 @@
-"""Intervals by inverting tests: which true errors would give the value that was seen?
-
-A measure that fits something to the data (isotonic recalibration, a bandwidth) is never 0 on a sample, and
-resampling adds the same noise once more. So the population is moved away from calibration step by step,
-and at every step outcomes are drawn and measured as the data were. The interval holds the true errors
-under which the value seen is neither unusually large nor unusually small. At step 0 that is the exact
-test of calibration: the lower end is 0 unless that test rejects. The bias is in the draws as it is in the
-value, so it cancels. The predictions themselves are a sample too: away from calibration the true error of
-their like varies, in proportion to its size, and the draws vary by that as well.
-
-An estimate of Cox's slope is skewed and at times infinite, so resampling it misses on one side. Its score,
-the derivative of the likelihood, is a sum over records: the interval holds the slopes at which that sum is
-no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests). Judged by the
-squares that the records show, true slopes would fall below the interval three times as often as above: the
-variance is that of the model, times what the records show at the fit where that is more, and the side to
-which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile. The intercept and the
-O/E ratio are judged by the larger of the two variances.
-
-The c-statistic is a mean over pairs. Its variance is that of its influence function (DeLong et al. 1988), by
-clusters where there are some; away from the estimate it changes as Hanley and McNeil's variance does
-(Newcombe 2006), so that the interval stays within 0 and 1 and has a width where all pairs agree.
-
-Predictions of exactly 0 and 1 have logits without end: a few of them that fail decide the slope of the
-population, and most samples have none. No sample shows that, so there is no interval.
-"""
+"""Intervals by inverting tests: which true errors would give the value seen? Why: docs/interval-proofs.md."""
 
 from __future__ import annotations
 
@@ -67,10 +43,7 @@ STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error th
 def inverted(
     forecasts: Forecasts, entry: Measure, drawing: Drawing, value: float, confidence: float
 ) -> tuple[float, float]:
-    """Return the widest interval over the directions in which calibration can fail.
-
-    One is that of the recalibration which the data suggest, the other a shift of all rates towards one half.
-    """
+    """Return the widest interval over the directions in which calibration can fail."""
     if entry.name == "upper-distance" and by_signs(forecasts):  # signs draw outcomes that it cannot take
         hint = Hint("take that of {}", measure="lower-distance")
         rule = "of the upper distance needs independent outcomes of 0 and 1"
@@ -131,7 +104,7 @@ def _spread_of_truth(forecasts: Forecasts, entry: Measure, seed: int) -> float:
 
 
 def _directions(forecasts: Forecasts) -> tuple[Array, Array]:
-    """Return one change of the rate per level for each direction, both of comparable size."""
+    """Return changes of the rate per level of comparable size: to the fit, and of all towards one half."""
     fitted = isotonic_curve(forecasts) - forecasts.values
     size = dot(forecasts.weights, np.abs(fitted))
     size = max(size, np.sqrt(forecasts.null_variance), float(forecasts.squared_weights.sum()))
@@ -139,7 +112,6 @@ def _directions(forecasts: Forecasts) -> tuple[Array, Array]:
 
 
 def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
-    """Return what draws outcomes around rates: independently, or by signs of what the fit leaves over."""
     if not by_signs(forecasts):
         return NullOutcomes(forecasts, rates)
     if forecasts.record_outcomes is None and not forecasts.binary:
@@ -163,17 +135,16 @@ MIN_SQUARED_WEIGHT = 1e-290  # squares of weights below this may underflow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Powers:
-    """Sums of w^2, w^3, w^2 y, w^2 y^2 and w^2 (1 - y)^2 over the records of each level."""
+    """Sums over the records of each level; as if these weighed the same where they are not known."""
 
-    two: Array
-    three: Array
-    outcome: Array
-    outcome_squared: Array
-    other_squared: Array
+    two: Array  # w^2
+    three: Array  # w^3
+    outcome: Array  # w^2 y
+    outcome_squared: Array  # w^2 y^2
+    other_squared: Array  # w^2 (1 - y)^2
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Powers:
-        """Sum over the records where they are known; else as if those of a level weighed the same."""
         squares, outcomes = forecasts.squared_weights, forecasts.record_outcomes
         if outcomes is None:
             ones = squares * (forecasts.outcomes / forecasts.weights)
@@ -183,7 +154,7 @@ class _Powers:
         return cls(squares, *(np.add.reduceat(term, starts) for term in terms))
 
     def shown(self, rates: Array) -> Array:
-        """Return the sum of w^2 (y - rate)^2 per level."""
+        """Return the sums of w^2 (y - rate)^2."""
         return self.outcome_squared - 2 * rates * self.outcome + rates**2 * self.two
 
 
@@ -214,7 +185,6 @@ def score_interval(
 def _concordance_interval(
     forecasts: Forecasts, value: float, confidence: float, records: float
 ) -> tuple[float, float]:
-    """Return the interval of the c-statistic; `records` is how many independent ones there are."""
     from scipy.special import stdtrit
 
     events, others = forecasts.outcomes, forecasts.weights - forecasts.outcomes
@@ -253,14 +223,14 @@ def _concordance_interval(
 
 
 def hanley_mcneil(c: float, events: float, others: float) -> float:
-    """Return the variance of a c-statistic by Hanley and McNeil, with Newcombe's average of both sizes."""
+    """Return the variance of a c-statistic, with Newcombe's average of both sizes."""
     pairs = max(0.0, (events + others) / 2 - 1)
     c = min(max(c, 0.0), 1.0)
     return c * (1 - c) * (1 + pairs * ((1 - c) / (2 - c) + c / (1 + c))) / (events * others)
 
 
 def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the predictions") -> None:
-    """Refuse predictions at 0 and 1, or within 1e-12 of them: no sample bounds what they do to the slope."""
+    """Refuse predictions within 1e-12 of 0 and 1: no sample bounds what they do to the slope."""
     certain = int(forecasts.counts[np.abs(logits(forecasts)) >= MAX_LOGIT].sum())
     if certain:
         rule = f"must lie between 0 and 1 for an interval of the {name}"
@@ -283,7 +253,7 @@ Score = tuple[Callable[[float], float], float]
 
 
 def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float) -> Score:
-    """Return the standardized score of the slope and its standard error; `small` corrects for few records."""
+    """Return the standardized score and its standard error; `small` corrects for few records."""
     weights, powers = forecasts.weights, _Powers.of(forecasts)
     logit = logits(forecasts) - dot(weights, logits(forecasts))
     others = float((weights - forecasts.outcomes).sum())
@@ -315,12 +285,10 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
 
 
 def _without_skewness(score: float, skewed: float) -> float:
-    """Take from a score what skewness adds to its quantile on that side."""
     return score if score * skewed <= 0 else float(np.copysign(max(0.0, abs(score) - abs(skewed)), score))
 
 
 def _sum_score(forecasts: Forecasts, name: str, value: float) -> Score:
-    """Return the standardized score of the intercept, or of the O/E ratio, and its standard error."""
     weights, powers, logit = forecasts.weights, _Powers.of(forecasts), logits(forecasts)
 
     def rates_at(shift: float) -> Array:

@@ -1,11 +1,6 @@
 """net_benefits: decision curves of several models on the same rows, with intervals and joint bands.
 
-At a threshold a record adds `gain` (acted on, an event), minus `cost` (acted on, no event) or nothing, so a
-net benefit, and the difference of two, is a linear function of a few shares of the records. Each share has
-Wilson's interval, with the size that its own linearized variance implies, and the ends are joined as Zou &
-Donner 2008 do (MOVER): where hardly anyone is acted on, the interval does not shrink to a point. Over all
-thresholds at once the critical value is that of the largest standardized difference under random signs: a
-sign swaps the two models in one record, or in all records of a cluster.
+docs/interval-proofs.md has how shares are joined to intervals, and why these and the bands hold.
 """
 
 from __future__ import annotations
@@ -40,10 +35,8 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionRows:
-    """Outcomes, weights that sum to 1, and clusters of the rows that decisions are made for."""
-
     outcomes: Array
-    weights: Array
+    weights: Array  # that sum to 1
     clusters: Clusters | None = None
 
     @property
@@ -76,12 +69,10 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shares:
-    """Shares of the records at each threshold: values, covariances, and the sizes Wilson's intervals take."""
-
     factors: Array  # (shares, thresholds)
     value: Array
     covariance: Array  # (shares, shares, thresholds)
-    size: Array
+    size: Array  # that Wilson's intervals take
 
     @classmethod
     def of(cls, rows: DecisionRows, shares: Sequence[Share], factors: Array) -> _Shares:
@@ -120,7 +111,7 @@ class _Shares:
 
 
 def critical_value(confidence: float, clusters: ClusterSummary | None = None) -> float:
-    """Return the normal quantile of a two-sided interval; Student's for the effective number of clusters."""
+    """Return the normal quantile of a two-sided interval; Student's for clusters."""
     from scipy.special import ndtri, stdtrit
 
     share = (1 + confidence) / 2
@@ -137,7 +128,7 @@ def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
 
 
 def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
-    """Return the net benefit of acting on each record at its first `acts` thresholds, with intervals."""
+    """Return the net benefit of acting on each record at its first `acts` thresholds."""
     start, (events, others) = np.zeros_like(acts), rows.parts
     shares = [Share(start, acts, events), Share(start, acts, others)]
     return _Shares.of(rows, shares, np.stack([gain, -cost])).ends(z)
@@ -155,12 +146,7 @@ def difference(
     draws: int,
     seed: int,
 ) -> tuple[Benefit, Benefit]:
-    """Return what the first model gains over the second: intervals by threshold, and a joint band.
-
-    The critical value of the band is the `share` quantile of the largest |difference| / s over random signs,
-    s being the shorter half of the interval over z. It leaves out 0 only where the sign test rejects as well,
-    which is exact for exchangeable models: there the scale is the deviation of the draws.
-    """
+    """Return what the first model gains over the second: intervals by threshold, and a joint band."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     stops = np.where(first > second, high, low), np.where(second > first, high, low)
     kinds = [Share(low, stop, terms) for terms in rows.parts for stop in stops]
@@ -178,7 +164,6 @@ def difference(
 
 
 def _critical(drawn: Array, scale: Array, share: float) -> float:
-    """Return the quantile of the largest |curve| / scale over the thresholds."""
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     return upper_quantile(np.abs(drawn * inverse).max(axis=1), share)
 
@@ -227,7 +212,7 @@ def _by_clusters(shares: Sequence[Share], clusters: Clusters, w: Array, value: A
 def _drawn_curves(
     rows: DecisionRows, low: Ints, high: Ints, sign: Array, gain: Array, cost: Array, draws: int, seed: int
 ) -> tuple[Array, Array]:
-    """Return the differences under random signs, one row per draw, and the signed sums of the weights."""
+    """Return the differences under random signs, and the signed sums of the weights, one row per draw."""
     from scipy.sparse import csr_array
 
     differ, width = high > low, len(gain)
@@ -331,7 +316,11 @@ class NetBenefits(Result):
         return [names[k] for k in np.argmax(table, axis=0)]
 
     def __str__(self) -> str:
-        return " ".join([*map(self._verdict, self.differences), *self._largest(), self._data_note()])
+        rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
+        joint = "; claims hold over all thresholds at once" if self.differences else ""
+        related = "" if self.clusters is None else f" {self.clusters}"
+        note = f"{rows}; approximate {100 * self.confidence:g}% intervals for one threshold{joint}.{related}"
+        return " ".join([*map(self._verdict, self.differences), *self._largest(), note])
 
     def _largest(self) -> list[str]:
         """Say where each model has the largest net benefit; no winner where chance explains who leads."""
@@ -357,12 +346,6 @@ class NetBenefits(Result):
         elif len(at) and places[-1] - places[0] + 1 == len(at):
             which = f" ({at[0]:g} to {at[-1]:g})"
         return f"{len(at) or 'none'} of {pluralize(len(self.thresholds), 'threshold')}{which}"
-
-    def _data_note(self) -> str:
-        rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
-        joint = "; claims hold over all thresholds at once" if self.differences else ""
-        related = "" if self.clusters is None else f" {self.clusters}"
-        return f"{rows}; approximate {100 * self.confidence:g}% intervals for one threshold{joint}.{related}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return a frame ("pandas", "polars" or "pyarrow"): one row per curve and threshold.
@@ -403,21 +386,17 @@ class NetBenefits(Result):
 
     def difference_sheet(self) -> Table:
         """Return the table of what each model gains over another, one line per pair and threshold."""
-        at = [number_cell(t, f"{t:g}") for t in self.thresholds.tolist()]
-        lines = tuple(
-            (text_cell(f"{pair.first} - {pair.second}"), at[k], _per_thousand(pair, k), _winner(pair, k))
-            for pair in self.differences
-            for k in range(len(at))
-        )
-        return Table(("models", "threshold", "difference per 1,000", "better"), lines)
+        lines = []
+        for pair in self.differences:
+            winners = {0: "within chance", 1: pair.first, -1: pair.second}
+            for k, (t, better) in enumerate(zip(self.thresholds.tolist(), pair.better.tolist(), strict=True)):
+                names = f"{pair.first} - {pair.second}"
+                cells = text_cell(names), number_cell(t, f"{t:g}"), _per_thousand(pair, k)
+                lines.append((*cells, text_cell(winners[better])))
+        return Table(("models", "threshold", "difference per 1,000", "better"), tuple(lines))
 
     def tables(self) -> tuple[Table, ...]:
         return (self.sheet(), *((self.difference_sheet(),) if self.differences else ()))
-
-
-def _winner(pair: BenefitDifference, k: int) -> TableCell:
-    better = pair.better[k]
-    return text_cell("within chance" if better == 0 else pair.first if better > 0 else pair.second)
 
 
 def _per_thousand(benefit: Benefit | BenefitDifference, k: int) -> TableCell:

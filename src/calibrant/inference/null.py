@@ -1,13 +1,4 @@
-"""What calibrated predictions would show, drawn: independent outcomes, or random signs.
-
-`NullOutcomes` is the exact null: outcomes drawn as if the predictions were right, independently.
-
-`SignNull` is the robust null: one random sign per cluster of records. Under calibration E[y - p | p] = 0, so
-the weighted residuals of a cluster have mean zero whatever their correlation and whatever the weights. A draw
-multiplies all residuals of a cluster by one random sign and recomputes the statistic; no variance is modeled.
-The test is exact where the residuals of every cluster are distributed as their negatives, and otherwise
-approximate in the number of clusters.
-"""
+"""What calibrated predictions would show, drawn: independent outcomes, or random signs."""
 
 from __future__ import annotations
 
@@ -41,16 +32,13 @@ ROUNDING = 1e-9  # relative spread of weights that is none
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPointWeights:
-    """Heavy and light records per level, whose number, weight and squared weight are those of the level.
-
-    Outcomes drawn for them have the right mean and variance. `exact`: all weights are those of the data.
-    """
+    """Heavy and light records per level, whose number, weight and squared weight are those of the level."""
 
     heavy: npt.NDArray[np.int64]  # how many
     light: npt.NDArray[np.int64]
     heavy_weight: Array  # of one such record
     light_weight: Array
-    exact: bool
+    exact: bool  # whether all weights are those of the data
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> TwoPointWeights:
@@ -60,11 +48,8 @@ class TwoPointWeights:
     def of_sums(
         cls, counts: npt.NDArray[np.int64], weights: Array, squared_weights: Array
     ) -> TwoPointWeights:
-        """Solve for two weights per level, from the sums over its records.
-
-        With mean weight m and standard deviation d, h heavy records of m + d sqrt(l / h) and l light ones of
-        m - d sqrt(h / l) have both. Light ones are positive for h small enough: for h = 1 always.
-        """
+        # h heavy records of m + d sqrt(l / h) and l light ones of m - d sqrt(h / l) have mean m and standard
+        # deviation d; light ones are positive for h small enough, for h = 1 always
         mean = weights / counts
         spread = np.sqrt(np.maximum(0.0, squared_weights / counts - mean**2))
         spread[spread <= np.sqrt(ROUNDING) * mean] = 0.0
@@ -78,7 +63,7 @@ class TwoPointWeights:
         return cls(heavy, light, mean + up, np.maximum(mean - down, 0.0), bool(known.all()))
 
     def outcomes(self, generator: np.random.Generator, rates: Array, rows: int) -> Array:
-        """Draw the weight of y per level, `rows` times, each record an event with the rate of its level."""
+        """Draw the weight of y per level, `rows` times."""
         size, heavy, light = (rows, len(rates)), self.heavy_weight, self.light_weight
         if np.array_equal(heavy, light):
             return np.asarray(generator.binomial(self.heavy + self.light, rates, size=size) * heavy)
@@ -87,7 +72,7 @@ class TwoPointWeights:
 
 
 def max_record_weight(forecasts: Forecasts) -> float:
-    """Return the weight that no record exceeds: known from the records, or bounded from their squares."""
+    """Return the weight that no record exceeds, which may be a bound from their squares."""
     if forecasts.record_weights is not None:
         return float(forecasts.record_weights.max())
     if forecasts.levels == forecasts.n:  # one record per level
@@ -113,10 +98,9 @@ MIN_BINOMIAL_RECORDS = 16  # per level, from which on a binomial draw costs less
 
 
 class NullOutcomes:
-    """Draws the weight of y per level, y ~ Bernoulli(v) independently, one row for each set of outcomes.
+    """Draws y ~ Bernoulli(v) independently; `rates` replace v.
 
-    A weighted sketch does not know its records: substitutes are drawn, and `exact` says whether all weights
-    could be found. `rates` replace the predictions; `width` is how many random numbers a draw takes.
+    A weighted sketch does not know its records: substitutes are drawn, `exact` where all weights were found.
     """
 
     def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
@@ -131,7 +115,7 @@ class NullOutcomes:
         self.exact = forecasts.exact and (self._substitutes is None or self._substitutes.exact)
         many = forecasts.n >= MIN_BINOMIAL_RECORDS * forecasts.levels
         self._by_record = not sketched and (weighted or not many)
-        self.width = forecasts.n if self._by_record else forecasts.levels
+        self.width = forecasts.n if self._by_record else forecasts.levels  # random numbers per draw
         self._expected = forecasts.weights * forecasts.values
         self._buffers = threading.local()
         self._single = forecasts.levels == forecasts.n
@@ -140,6 +124,7 @@ class NullOutcomes:
             self._chances = self._rates if self._single else np.repeat(self._rates, counts)
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
+        """Draw the weight of y per level, one row for each set of outcomes."""
         return self._drawn(generator, rows, None)
 
     def _drawn(self, generator: np.random.Generator, rows: int, out: Array | None) -> Array:
@@ -161,7 +146,6 @@ class NullOutcomes:
         return np.asarray(np.add.reduceat(hits, self._starts, axis=1, dtype=np.int64) / f.n)
 
     def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
-        """Draw `rows` sets of outcomes as Forecasts; those of weighted records are known one by one."""
         f = self.forecasts
         if not self._by_record or self._single or f.record_weights is None:
             yield from map(f.with_outcomes, self.outcomes(generator, rows))
@@ -170,7 +154,7 @@ class NullOutcomes:
             yield f.with_record_outcomes(hits.astype(np.float64))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw outcomes minus predictions into memory of the thread, which its next call writes again."""
+        """Draw into memory of the thread, which its next call writes again."""
         shape = (rows, self.forecasts.n if self._by_record else 0)
         if getattr(self._buffers, "draws", np.empty(0)).shape != shape:
             self._buffers.draws = np.empty(shape)
@@ -181,8 +165,6 @@ class NullOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How to simulate: the number of draws, their seed, the threads, and where to report progress."""
-
     draws: int
     seed: int
     threads: int | None = None
@@ -192,14 +174,13 @@ class Drawing:
     def checked(
         cls, draws: int, seed: int | None, threads: int | None = None, progress: Progress | None = None
     ) -> Drawing:
-        """Check what a user gave; without a seed a fresh one is drawn."""
         check_drawing(draws, seed, threads)
         return cls(checked_draws(draws), recorded_seed(seed), threads, progress)
 
     def run(
         self, work: Callable[[np.random.Generator, int], Array], width: int, *, alone: bool = False
     ) -> Array:
-        """Stack the rows of all draws, each of which needs `width` random numbers; `alone` in one thread."""
+        """Stack the rows of all draws, which take `width` random numbers each; `alone` in one thread."""
         threads = 1 if alone else self.threads
         return in_blocks(
             work, self.draws, width=width, seed=self.seed, threads=threads, progress=self.progress
@@ -227,19 +208,17 @@ def null_values(forecasts: Forecasts, entry: Measure, null: NullDraws, drawing: 
 
 
 def batched(forecasts: Forecasts, entry: Measure) -> bool:
-    """Return whether the row evaluates many residual vectors at once under its options."""
+    """Return whether the measure evaluates many residual vectors at once under its options."""
     if entry.null.batch is None:
         return False
     return entry.null.batch(forecasts, forecasts.residuals[None], entry.options) is not None
 
 
 def values_of_residuals(forecasts: Forecasts, entry: Measure, residuals: Array) -> Array:
-    """Take the measure of each row of residuals, of a row that is `batched`."""
     return np.asarray(entry.null.batch(forecasts, residuals, entry.options))  # type: ignore[misc]
 
 
 def one_by_one(forecasts: Forecasts, entry: Measure, outcomes: Array) -> Array:
-    """Take the measure of each row of outcomes with the measure itself."""
     return np.array([measured(forecasts.with_outcomes(drawn), entry) for drawn in outcomes])
 
 
@@ -271,7 +250,9 @@ def draw_signs(generator: np.random.Generator, clusters: int, draws: int) -> Arr
 class SignNull:
     """Draws the residuals of all levels with one random sign per cluster (per record without clusters).
 
-    Around `rates` other than the predictions, signs multiply `scale` times what outcomes differ from `fit`.
+    Under calibration E[y - p | p] = 0, so the residuals of a cluster have mean zero whatever their
+    correlation and weights. The test is exact where they are distributed as their negatives, else approximate
+    in the number of clusters. Around other `rates`, signs multiply `scale` times outcomes minus `fit`.
     """
 
     exact = False
@@ -296,13 +277,12 @@ class SignNull:
         self.width = max(self.clusters.number, forecasts.levels)
 
     def check_enough(self) -> ClusterSummary:
-        """Return what the clusters tell, or refuse if they are too few."""
         found = cluster_summary(self.forecasts)
         check_enough(found, self.clusters, self.record_residuals)
         return found
 
     def is_unchanged_by_signs(self) -> bool:
-        """Return whether every level lies in one cluster: signs then never change a level's absolute sum."""
+        """Return whether every level lies in one cluster: its absolute sum then never changes."""
         return bool(np.all(np.diff(self._matrix.indptr) <= 1))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
@@ -315,7 +295,7 @@ class SignNull:
         return drawn if self._drift is None else drawn + self._drift
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of outcomes, as the weight of y per level; they may leave [0, weight]."""
+        """Draw the weight of y per level, which may leave [0, weight]."""
         return self.residuals(generator, rows) + self.forecasts.weights * self.forecasts.values
 
     def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
@@ -324,10 +304,8 @@ class SignNull:
             yield self.forecasts.with_record_outcomes(self._rates[self._level_of] + sign * self._around)
 
     def score_draws(self, leverage: Array, drawing: Drawing) -> Array:
-        """Return the standardized score of each row of `leverage`: of the data, then of the draws.
-
-        Draws use Mammen's weights: plain signs are too liberal for few clusters and skewed scores.
-        """
+        """Return the standardized score of each row of `leverage`: of the data, then of the draws."""
+        # Mammen's weights: plain signs are too liberal for few clusters and skewed scores
         terms = (self.record_residuals * one[self._level_of] for one in leverage)
         by_cluster = np.stack([self.clusters.total(term) for term in terms])
 
@@ -363,23 +341,19 @@ def sum_of_squares(terms: Array) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """How much the clusters tell: their number, how many equal ones they amount to, and the design effect,
-    the variance of the mean residual by clusters over that by single rows.
-    """
+    """How much the clusters tell."""
 
     name: str
     number: int
-    effective: float
-    design_effect: float
+    effective: float  # how many equal ones they amount to
+    design_effect: float  # the variance of the mean residual by clusters over that by single rows
     rows: int
 
     @classmethod
     def of(cls, clusters: Clusters, residuals: Array, deviations: Array) -> ClusterSummary:
-        """Summarize clusters from weighted residuals, and from the standard deviation expected of each.
-
-        A cluster's sum has variance (1 - c) sum d^2 + c (sum d)^2, with the correlation c that the data show;
-        squares of the observed sums would report a third of the clusters even where all are alike.
-        """
+        """Summarize clusters from weighted residuals, and from the standard deviation d expected of each."""
+        # with the correlation c of the data, a sum has variance (1 - c) sum d^2 + c (sum d)^2;
+        # squares of the observed sums would report a third of the clusters even where all are alike
         sums = clusters.total(residuals)
         own, whole = clusters.total(deviations**2), clusters.total(deviations) ** 2
         by_rows, pairs = sum_of_squares(residuals), float((whole - own).sum())
@@ -424,7 +398,7 @@ def cluster_summary(forecasts: Forecasts) -> ClusterSummary:
 
 
 def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
-    """Refuse clusters too few, or too few of them on one side, for signs or resampling to mean anything."""
+    """Refuse clusters too few, or too few of them on one side, for signs or resampling."""
     above, below = (
         np.count_nonzero(np.bincount(clusters.codes[side])) for side in (residuals > 0, residuals < 0)
     )
@@ -472,7 +446,6 @@ def record_outcomes(forecasts: Forecasts) -> Array:
     return np.repeat(np.tile([1.0, 0.0], forecasts.levels), alternating)
 
 
-def _rounded(number: float) -> int:
-    """Round to two digits."""
+def _rounded(number: float) -> int:  # to two digits
     unit = 10.0 ** max(0, math.floor(math.log10(max(number, 1.0))) - 1)
     return int(round(number / unit) * unit)

@@ -1,8 +1,4 @@
-"""Laws of the number of events among records with a probability each, and shifts of their logits.
-
-If logit P(y = 1) = logit p + a, the number of events of a group has a Poisson-binomial law that is tilted by
-exp(a S). Probabilities are cut off beyond 16 standard deviations.
-"""
+"""Laws of the number of events S among records: logit P(y = 1) = logit p + a tilts it by exp(a S)."""
 
 from __future__ import annotations
 
@@ -45,7 +41,7 @@ def _rising_root(function: Callable[[float], float], start: float) -> float:
 
 
 def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
-    """Return the probability of `events` or more (or fewer) under unnormalised log probabilities."""
+    """Return the probability of `events` or more (or fewer); the log probabilities need not add up to 1."""
     masses = np.exp(logs - logs.max())
     beyond = masses[counts >= events] if above else masses[counts <= events]
     return min(1.0, float(beyond.sum() / masses.sum()))
@@ -66,7 +62,7 @@ class EventCount:
 
     @classmethod
     def of(cls, logits: Array, tilt: float) -> EventCount:
-        """Convolve the records of a group, each with the odds exp(logit + tilt)."""
+        """Convolve records, each with the odds exp(logit + tilt)."""
         first, masses = _convolved(expit(logits + tilt))
         with np.errstate(divide="ignore"):
             return cls(first, np.log(masses), tilt, len(logits))
@@ -76,7 +72,6 @@ class EventCount:
         return np.arange(self.first, self.first + len(self.logs))
 
     def at(self, counts: Counts) -> Array:
-        """Return log probabilities of these numbers of events."""
         place = counts - self.first
         inside = (place >= 0) & (place < len(self.logs))
         return np.where(inside, self.logs[np.where(inside, place, 0)], -np.inf)
@@ -126,6 +121,5 @@ def common_shift(
 
 
 def odds_of(shift: float) -> float:
-    """Return the factor of the odds of a shift; infinite beyond what a number can hold."""
     with np.errstate(over="ignore"):
         return float(np.exp(shift))

@@ -40,7 +40,6 @@ def models_given(
     prediction: Sequence[str] | str | None,
     weight: str | None,
 ) -> tuple[Any, tuple[Any, ...], Any, Any]:
-    """Return outcomes, predictions, weights and clusters as given, or the columns of a frame."""
     if outcome is None and prediction is None and weight is None:
         return y_true, predictions, sample_weight, clusters
     columns = [prediction] if isinstance(prediction, str) else prediction
@@ -50,7 +49,6 @@ def models_given(
 
 
 def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: int = 2) -> dict[str, Any]:
-    """Return the predictions of every model by name, however they were given."""
     named = _named_already(predictions[0]) if len(predictions) == 1 else None
     if named is not None and names is not None:
         rule = "must not be combined with a mapping or a frame, which names the models"
@@ -71,7 +69,7 @@ def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: i
 
 
 def _named_already(models: Any) -> dict[str, Any] | None:
-    """Return the models of a mapping or of the columns of a frame; None if it is neither."""
+    """Return the models of a mapping or of a frame; None if it is neither."""
     if isinstance(models, Mapping):
         return dict(models)
     import narwhals as nw
@@ -84,9 +82,7 @@ def _named_already(models: Any) -> dict[str, Any] | None:
 
 
 class CensoredSample(NamedTuple):
-    """The rows from which the censoring was estimated, those without weight included."""
-
-    censoring: Censored
+    censoring: Censored  # the rows from which it was estimated, those without weight included
     places: npt.NDArray[np.intp]  # of the paired rows among them
     clusters: Clusters | None
 
@@ -114,7 +110,7 @@ class PairedRows:
     censored: CensoredSample | None = None
 
     def in_order(self) -> PairedRows:
-        """Order the rows, and number the clusters, by their contents: neither labels nor row order matter."""
+        """Order rows, and number clusters, by their contents: neither labels nor row order matter."""
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
         clusters = None if self.clusters is None or self.clusters.all_single else self.clusters
         clusters = clusters and clusters.by_content(*keys)
@@ -125,7 +121,7 @@ class PairedRows:
         return rows.take(np.lexsort(keys if clusters is None else [clusters.codes, *keys]))
 
     def cluster_summary(self) -> ClusterSummary | None:
-        """Summarize the clusters, refusing too few of them; None where rows are independent."""
+        """Summarize the clusters, refusing too few; None where rows are independent."""
         if self.clusters is None or self.clusters.all_single:
             return None
         w = np.ones(len(self.outcomes)) if self.weights is None else self.weights

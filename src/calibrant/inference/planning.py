@@ -73,17 +73,13 @@ class Plan(Result):
 
 
 def least_records(distance: float, alpha: float, power: float) -> int:
-    """Return how many records the best possible test needs in the example of Lemma 1 of the testing paper.
-
-    All predictions are 1/2 + distance, outcomes have that rate or 1/2, and the most powerful test (Neyman
-    and Pearson) rejects when there are few events.
-    """
+    """Return how many records the most powerful test needs in the example of Lemma 1 of the testing paper."""
     from scipy.stats import binom
 
     if distance >= 0.5 or power <= alpha:
         return 1
 
-    def reached(n: int) -> float:
+    def reached(n: int) -> float:  # all predict 1/2 + distance, the rate is that or 1/2
         cut = int(binom.ppf(alpha, n, 0.5 + distance))  # rejected below it, and at it with some probability
         below, at = binom.cdf(cut - 1, n, 0.5 + distance), binom.pmf(cut, n, 0.5 + distance)
         return float(binom.cdf(cut - 1, n, 0.5) + (alpha - below) / at * binom.pmf(cut, n, 0.5))
@@ -94,7 +90,7 @@ def least_records(distance: float, alpha: float, power: float) -> int:
 def least_number(
     suffices: Callable[[int], bool], high: int = 1, precision: float = 0.0, most: float = math.inf
 ) -> int:
-    """Return the least number that suffices, as all larger ones do, or one within `precision` above it."""
+    """Return the least number that suffices, as all larger ones do, or one within `precision` of it."""
     while not suffices(high):
         high *= 2
         if high > most:
@@ -110,7 +106,7 @@ Alternative = Callable[[Array], Array]
 
 
 def random_signs(values: Array, blocks: int) -> Array:
-    """Return one random sign for each of `blocks` stretches of the predictions; always the same signs."""
+    """Return one sign for each of `blocks` stretches of the predictions; always the same signs."""
     signs = np.random.default_rng(blocks).choice([-1.0, 1.0], blocks)
     return np.asarray(signs[np.arange(len(values)) * blocks // len(values)])
 
@@ -131,7 +127,7 @@ PRECISION = 0.02  # relative, of what is searched for
 
 
 class PowerStudy:
-    """One test against one kind of alternative, at any n and any size of the error, on LEVELS quantiles."""
+    """One test against one kind of error, at any n and any size of the error."""
 
     def __init__(
         self,
@@ -172,7 +168,6 @@ class PowerStudy:
         return np.clip(self.values + size * self.direction, 0.0, 1.0)
 
     def at_distance(self, distance: float) -> Array:
-        """Return the true probabilities that put the predictions at this lower distance."""
         blocks = LEVELS if self.name == "alternating" else 1
         while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
             blocks //= 2  # signs alternate as often as the distance allows: the more often, the more cancels
@@ -185,13 +180,12 @@ class PowerStudy:
         return self.truth(size)
 
     def distance(self, truth: Array) -> float:
-        """Return the lower distance of predictions whose outcome rates are `truth`."""
         if np.array_equal(truth, self.values):
             return 0.0
         return lower_distance(Forecasts.of_checked(check_records(truth, self.values)), tolerance=1e-5)
 
     def power(self, n: int, truth: Array) -> float:
-        """Return the probability of rejection, from as many simulated sets under each hypothesis."""
+        """Return the probability of rejection, simulated."""
         generator = np.random.default_rng(self.seed)
         at, counts = self._records(n)
         values = self.values[at]
@@ -213,7 +207,7 @@ class PowerStudy:
         return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
 
     def _records(self, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-        """Return where each level with a record starts, and its records: in proportion to its quantiles."""
+        """Return where each level with a record starts, and how many records it has."""
         starts, times = np.unique(self.values, return_index=True, return_counts=True)[1:]
         counts = np.diff(np.rint(np.cumsum(times) * (n / LEVELS)).astype(np.int64), prepend=0)
         return starts[counts > 0], counts[counts > 0]
@@ -257,7 +251,6 @@ def _own_direction(alternative: Alternative, values: Array) -> Array:
 def checked_predictions(
     predictions: Any, name: str = "predictions", hint: str = "leave such rows out"
 ) -> Array:
-    """Return predictions without outcomes as an array; `name` is how errors call them."""
     given = numeric_vector(predictions, name).astype(np.float64)
     reject_rows(name, "must not be missing", given, np.isnan(given), hint)
     check_unit_interval(given, name)
@@ -296,13 +289,11 @@ def required_samples(
     Give either a `distance`, to be detected by calibration_test, or `accept` and `reject`, between which
     tolerance_test must decide with `confidence`, whatever the predictions and the truth.
 
-    `predictions` are unlabelled predictions of the model; 200 quantiles represent them (uniform if absent).
-    The way of being wrong matters: "shift", "overconfident", "underconfident", "local", "alternating"
-    (neighbouring predictions err in opposite ways: the hard case of section 5 of the testing paper, on [1/3,
-    2/3] unless predictions are given), or a function from those quantiles to the direction in which the
-    truth lies off. Its size is set so that the lower distance
-    to calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of the testing paper); the constant
-    comes from simulating the test.
+    200 quantiles represent the predictions. The way of being wrong matters: "alternating" is the hard case of
+    section 5 of the testing paper (neighbouring predictions err in opposite ways, on [1/3, 2/3] unless
+    predictions are given); a function maps those quantiles to the direction in which the truth lies off. Its
+    size is set so that the lower distance to calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of
+    the testing paper); the constant comes from simulating the test.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""P-values: from draws, decided despite simulation error, and corrected for multiple testing.
-
-Holm, Bonferroni, and the step-down maximum of Westfall and Young.
-"""
+"""P-values: from draws, decided despite simulation error, and corrected for multiple testing."""
 
 from __future__ import annotations
 
@@ -34,12 +31,10 @@ def is_rejected(pvalue: float, confidence: float) -> bool:
 
 
 def could_flip(pvalue: float, draws: int, level: float = LEVEL, factor: float = 1.0) -> bool:
-    """Return whether other draws could move a p-value, `factor` times a share of the draws, across the level.
-
-    Shares are compared by the arcsines of their roots, whose variance is 1 / (4 draws) whatever they are.
-    """
+    """Return whether other draws could move a p-value, `factor` times a share of them, across the level."""
     if draws == 0:
         return False
+    # the arcsine of the root of a share has the variance 1 / (4 draws), whatever the share
     share = max(0.0, (pvalue / factor * (draws + 1) - 1) / draws)
     apart = math.asin(math.sqrt(share)) - math.asin(math.sqrt(min(1.0, level / factor)))
     return abs(apart) <= FLIP_DEVIATIONS / (2 * math.sqrt(draws))
@@ -70,10 +65,8 @@ def bonferroni_pvalue(pvalue: float, tests: int) -> float:
 
 
 def adjusted_pvalues(z: Array, simulated: Array) -> Array:
-    """Return step-down max-statistic p-values (Westfall and Young): family-wise error exact, strongly.
-
-    The simulated z of a true hypothesis (rows; draws in columns) must not depend on whether others are true.
-    """
+    """Return step-down max-statistic p-values (Westfall and Young): family-wise error exact, strongly."""
+    # the simulated z of a true hypothesis (rows; draws in columns) must not depend on whether others are true
     return stepdown_pvalues(z, stepdown_counts(z, simulated), simulated.shape[1])
 
 

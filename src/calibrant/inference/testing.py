@@ -1,9 +1,4 @@
-"""calibration_test: the probability that calibrated forecasts look at least this bad.
-
-One engine runs every test: it simulates the null (independent outcomes, or random signs per cluster), or
-uses a limit law, and reports which. Statistics that grow with n (the omnibus test, Spiegelhalter's z,
-Hosmer-Lemeshow) are not measures and not in the registry, but go through the same engine.
-"""
+"""calibration_test: the probability that calibrated forecasts look at least this bad."""
 
 from __future__ import annotations
 
@@ -65,11 +60,9 @@ class TestResult(Result):
     `statistic` is the measure's value; `null_mean` what calibrated forecasts would score on average (exact
     where known, else of the limit law or of the draws). `method` is "exact" (simulated outcomes; valid at
     any n), "signs" (random signs per cluster or record), "asymptotic" (a limit law), "approximate"
-    (simulated from a sketch) or "validity" (a proven bound); `reason` says why. `approximate` names the
-    p-value where it is not exact. `draws` and `seed` are 0 and None when nothing was drawn. `details` holds
-    what the statistic found on the way: where Kuiper's interval lies, the two p-values behind the omnibus
-    test. `clusters` describes rows that belong together, where they were given. `undecided` is True where the
-    p-value stays within simulation error of 0.05.
+    (simulated from a sketch) or "validity" (a proven bound); `reason` says why. `draws` and `seed` are 0 and
+    None when nothing was drawn. `details` holds what the statistic found on the way: where Kuiper's interval
+    lies, the two p-values behind the omnibus test.
     """
 
     DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "approximate", "undecided")
@@ -148,10 +141,7 @@ def run_test(
     null: NullDraws | None = None,
     level: float | None = LEVEL,
 ) -> TestResult:
-    """Test calibration with one row of the registry as the statistic; `null` may keep earlier draws.
-
-    Where other draws could move the p-value across `level`, ten times as many are drawn; None never does.
-    """
+    """Test calibration; draw ten times as many where the p-value is within simulation error of `level`."""
     if method not in ("auto", "exact", "asymptotic"):
         raise reject_name("method", method, ["auto", "exact", "asymptotic", "validity"])
     signs = SignNull(forecasts) if by_signs(forecasts, kind, method) else None
@@ -176,7 +166,6 @@ def _exact_test(
     null: NullDraws | None,
     drawing: Drawing,
 ) -> TestResult:
-    """Test by a limit law, or by independent outcomes drawn; `taken` is the statistic with its details."""
     value, details = taken
     mean, centre = _null_mean(forecasts, entry), centre_of(forecasts, entry)
     law, reason = _law_to_use(forecasts, entry, method)
@@ -208,7 +197,6 @@ def _finite_mean(values: Array) -> float:
 
 
 def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto") -> bool:
-    """Return whether the null is drawn by random signs instead of independent outcomes."""
     if kind not in ("auto", "exact", "signs"):
         raise reject_name("null", kind, ["auto", "exact", "signs"])
     dependent = is_clustered(forecasts)
@@ -229,10 +217,7 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
 
 
 def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, drawing: Drawing) -> TestResult:
-    """Test by random signs; `guarded` takes the larger p-value of this and of the exact test.
-
-    Correlation only weakens evidence; the exact test knows the skewness of rare events, which signs ignore.
-    """
+    """Test by random signs; `guarded` takes the larger p-value of this and of the exact test."""
     forecasts, found = null.forecasts, null.check_enough()
     law, reason = _law_of_signs(null, entry, method)
     value, details = taken = _taken(forecasts, entry)
@@ -247,6 +232,7 @@ def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, dr
         details, mean = {**details, **own, "visible_bias": min(1.0, unseen)}, 1.5
     else:
         pvalue, mean = _signed_pvalue(null, entry, drawing)
+    # correlation only weakens evidence; the exact test knows the skewness of rare events, which signs ignore
     if guarded and law is None and pvalue <= MAX_GUARDED_PVALUE:
         pvalue = max(pvalue, _exact_test(forecasts, entry, "auto", taken, None, drawing).pvalue)
     log_pvalue = math.log(pvalue) if pvalue > 0 else -math.inf
@@ -257,7 +243,7 @@ def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, dr
 
 
 def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[float, float]:
-    """Return the p-value of one statistic under random signs, and its mean there."""
+    """Return the p-value of the statistic, and its mean."""
     forecasts = null.forecasts
     if entry.name in SLOPES:
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
@@ -313,7 +299,7 @@ def _null_mean(forecasts: Forecasts, entry: Measure) -> float | None:
 
 
 def centre_of(forecasts: Forecasts, entry: Measure) -> float:
-    """Return where a two-sided statistic is centred: its exact mean under calibration, else its ideal."""
+    """Return the exact mean under calibration of a statistic, where it is known, else its ideal."""
     mean = _null_mean(forecasts, entry)
     return entry.ideal if mean is None else mean
 
@@ -360,7 +346,6 @@ DEFAULT_TEST = "omnibus"
 
 
 def find_test(name: str, forecasts: Forecasts, options: Mapping[str, Any] = NOTHING) -> Measure:
-    """Return the row of a test for these forecasts: of the registry, or one of those above."""
     if name in CLASSIC:
         return CLASSIC[name](forecasts, options)
     if name not in measures():
@@ -369,17 +354,13 @@ def find_test(name: str, forecasts: Forecasts, options: Mapping[str, Any] = NOTH
 
 
 def validity_test(forecasts: Forecasts) -> TestResult:
-    """Test calibration by ATB against 1/T: valid at any n, by Markov's inequality alone.
-
-    Calibrated forecasts have E[ATB] = sum of w^2 v (1 - v) <= 1 / (4 T), so that ATB <= 1/T with probability
-    3/4 at least (Lemma 6.2 of the truthfulness paper); with weights, the sum of their squares replaces 1/T.
-    """
+    """Test by ATB, for which E[ATB] = sum of w^2 v (1 - v) <= 1 / (4 T) (Lemma 6.2, truthfulness paper)."""
     if not forecasts.binary:
         hint = "a fraction is a known probability; draw 0/1 outcomes from it"
         raise InvalidInputError("y_true", "must be 0 or 1 for this test", "got fractions", hint)
     if not forecasts.exact:
         raise InvalidInputError("Forecasts", "must be exact for this test", "got a sketch")
-    limit = float(forecasts.squared_weights.sum())
+    limit = float(forecasts.squared_weights.sum())  # 1/T without weights
     value = averaged_two_bin_error(forecasts)
     pvalue = min(1.0, limit / (4 * value)) if value > 0 else 1.0
     found = value, pvalue, math.log(pvalue), forecasts.null_variance
@@ -407,16 +388,14 @@ def calibration_test(
     """Test whether the forecasts are calibrated, with any measure of the registry as the statistic.
 
     Under calibration, independent outcomes are Bernoulli(v), so the exact null draws them `draws` times and
-    counts: p = (1 + number at least as bad) / (draws + 1). That is valid for any measure at any n, but
-    never below 1 / (draws + 1). A limit law, where there is one (omnibus, Kuiper, KS, Brier, which is
-    Spiegelhalter's test, and calibration in the large), reaches far into the tail. "validity" is the
-    test of the truthfulness paper: `details["accepted"]` while ATB <= 1/T, with a p-value by Markov's
-    inequality, which is valid at any n but far from sharp; its measure is ATB.
+    counts: p = (1 + number at least as bad) / (draws + 1), which is valid for any measure at any n. A limit
+    law, where there is one (omnibus, Kuiper, KS, Brier, which is Spiegelhalter's test, and calibration in the
+    large), reaches far into the tail. "validity" is the test of the truthfulness paper:
+    `details["accepted"]` while ATB <= 1/T, with a p-value by Markov's inequality, far from sharp.
 
-    Rows that belong together (`clusters`), fractional outcomes and weights that follow the outcome are tested
-    by random signs: a draw multiplies all residuals of a cluster by one random sign. No variance is modeled,
-    whatever the correlation; the p-value is approximate in the number of clusters. With outcomes of 0 and 1
-    in clusters it is, up to 0.25, never smaller than that of the test for independent rows. Fewer than about
+    Random signs multiply all residuals of a cluster by one sign per draw. No variance is modeled, whatever
+    the correlation; the p-value is approximate in the number of clusters. With outcomes of 0 and 1 in
+    clusters it is, up to 0.25, never smaller than that of the test for independent rows. Fewer than about
     10 clusters of equal weight, or 5 with an outcome above or below its prediction, raise
     TooFewRecordsError.
 

@@ -1,8 +1,4 @@
-"""tolerance_test: is the distance from calibration below what matters, above it, or is it too early to say?
-
-Every test of exact calibration rejects in the end, because no forecast is exact. This one asks whether the
-lower distance to calibration is small enough, and its errors are bounded at any n.
-"""
+"""tolerance_test: is the distance from calibration below what matters, or is it too early to say?"""
 
 from __future__ import annotations
 
@@ -159,7 +155,7 @@ def tolerance_test(
 
 
 def records_for_verdict(accept: float, reject: float, confidence: float, measure: str) -> int:
-    """Return from how many records on the guaranteed interval is narrower than the gap of the two limits."""
+    """Return from how many records on the guaranteed interval is narrower than the gap of the limits."""
     _check(accept, reject, confidence, measure, "guaranteed")
     factor = FACTOR.get(measure, 1.0)
     power = power_of(measure)

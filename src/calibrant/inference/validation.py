@@ -266,7 +266,6 @@ def _model_concordance(rates: Array) -> float:
 
 
 def _normal_logits(base_rate: float, c: float | None) -> Array:
-    """Return normally distributed logits of calibrated predictions with this base rate and c-statistic."""
     from scipy.special import ndtri
 
     wanted = open_share("c", c)
