@@ -55,14 +55,11 @@ def _form_and_gradient(
 
 
 def _decayed_sums(masses: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
-    """Return L with L_1 = 0 and L_{j+1} = decay_j (L_j + mass_j), by doubling: log2(n) vector steps.
-
-    A cumulative sum of mass / decay would overflow at small bandwidths; here every factor is at most 1.
-    """
+    """Return L with L_1 = 0 and L_{j+1} = decay_j (L_j + mass_j), by doubling: log2(n) vector steps."""
     torch = _torch()
     total = torch.cat([torch.zeros_like(masses[:1]), decay * masses[:-1]])
     factor = torch.cat([torch.zeros_like(masses[:1]), decay])
-    reach = 1
+    reach = 1  # a cumulative sum of mass / decay would overflow at small bandwidths
     while reach < len(total):
         total = torch.cat([total[:reach], total[reach:] + factor[reach:] * total[:-reach]])
         factor = torch.cat([factor[:reach], factor[reach:] * factor[:-reach]])

@@ -34,15 +34,6 @@ def weight_of(excess: float, spread: float, quadratic: bool) -> float:
     return 0.5 * (potential(excess + 1.0, spread + 1.0) - potential(excess - 1.0, spread + 1.0))
 
 
-def direction_of(up: float, down: float, left: float, right: float) -> int:
-    """Return 1 if a bin should be left upwards, -1 downwards, 0 if answering it costs nothing."""
-    if up * (1.0 - right) > down * (1.0 - left):
-        return 1
-    if down * left > up * right:
-        return -1
-    return 0
-
-
 def chosen_pair(up: Any, down: Any, groups: Any, start: int, bins: int) -> tuple[int, int, float]:
     """Walk from `start` to a bin that costs nothing, or to two neighbors and the chance of the lower one."""
     i, walked, before = start, 0, 0.0
@@ -52,8 +43,12 @@ def chosen_pair(up: Any, down: Any, groups: Any, start: int, bins: int) -> tuple
             if g >= 0:
                 rise += up[g][i]
                 fall += down[g][i]
-        direction = direction_of(rise, fall, i / bins, (i + 1) / bins)
-        if direction == 0:
+        left, right = i / bins, (i + 1) / bins
+        if rise * (1.0 - right) > fall * (1.0 - left):
+            direction = 1
+        elif fall * left > rise * right:
+            direction = -1
+        else:
             return i, i, 1.0
         pull = rise - fall
         if direction == -walked:
@@ -294,9 +289,8 @@ def run_grid(
             if points[i] != low or points[k] != high:  # this cell or one before it was split meanwhile
                 i = np.searchsorted(points[: counts[0]], low)
                 k = np.searchsorted(points[: counts[0]], high)
-            c = i
-            if charged_right(outcomes[t], charges[i], charges[k], limits[i], limits[k], slack):
-                c = k
+            right = charged_right(outcomes[t], charges[i], charges[k], limits[i], limits[k], slack)
+            c = k if right else i
             before = abs(charges[c])
             charges[c] += points[c] - outcomes[t]
             sums[1] += abs(charges[c]) - before

@@ -159,7 +159,6 @@ class Stream(Saved):
         return outcomes, None if p is None else probability_column(p, outcomes, "p")
 
     def _finished(self, predictions: Array, certificates: Array | None, steered: Any, batch: int) -> Run:
-        """Return the run whose outcomes were just learned, at most `batch` of them at once."""
         self._pending.note_batch(batch)
         before = self.rounds - len(predictions)
         after = np.arange(before + 1, self.rounds + 1)
@@ -175,8 +174,7 @@ class Stream(Saved):
         """Return what changes from round to round, ready for JSON, without the answers that wait."""
 
     @abstractmethod
-    def _restore(self, fields: Fields) -> None:
-        """Take over such a state, every field checked."""
+    def _restore(self, fields: Fields) -> None: ...
 
     @abstractmethod
     def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
@@ -231,7 +229,6 @@ class Stream(Saved):
 
     @classmethod
     def _arguments(cls, stored: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the constructor whose settings were stored."""
         return stored
 
     def __add__(self, other: object) -> Any:

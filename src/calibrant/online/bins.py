@@ -77,7 +77,6 @@ class BinTable:
         return sum(self.answers[group])
 
     def restore(self, fields: Fields) -> None:
-        """Take over saved counts, every one checked; the weights follow from them."""
         for name in ("answers", "events"):
             rows = fields.items(name)
             if len(rows) != len(self.answers):
@@ -92,10 +91,7 @@ class BinTable:
 
 
 class BinForecaster(Stream):
-    """Answers the middle of a bin, or of one of two neighbors by a coin; a fresh table every epoch.
-
-    Without a horizon the bins suit an epoch, whose end multiplies; what is promised adds over the epochs.
-    """
+    """Answers the middle of a bin, or of one of two neighbors by a coin; a fresh table every epoch."""
 
     FIRST_EPOCH: ClassVar[int]  # rounds
     EPOCH_FACTOR: ClassVar[int]
@@ -118,7 +114,7 @@ class BinForecaster(Stream):
 
     @abstractmethod
     def _epoch_bound(self, rounds: Any, bins: int) -> Any:
-        """Return what is promised for an epoch of that many rounds."""
+        """Return what is promised for an epoch of that many rounds; promises add over the epochs."""
 
     def _open_epoch(self) -> None:
         bins = self.bins or self._suited_bins(len(self._tables))
@@ -130,7 +126,6 @@ class BinForecaster(Stream):
         return self.horizon is not None or self.bins is not None
 
     def _end_of(self, epoch: int) -> float:
-        """Return after how many forecasts an epoch ends."""
         return math.inf if self._one_table else self.FIRST_EPOCH * self.EPOCH_FACTOR**epoch
 
     def _current_table(self) -> BinTable:
@@ -240,8 +235,7 @@ class ExpectedErrorForecaster(BinForecaster, GuidedStream):
     but the next coin. In the manner of Foster (1999) and Foster and Vohra (1998).
 
     `certificate` is the error so far, T times the ECE, computed and not promised; so it may exceed
-    `bound()`, which holds for its mean. (With a delay and no horizon epochs may share an answer; their errors
-    are added up, an upper bound.) Never show a forecast before the outcome is fixed, and keep saved
+    `bound()`, which holds for its mean. Never show a forecast before the outcome is fixed, and keep saved
     states secret: the seed reveals all coins to come.
 
     Parameters
@@ -251,8 +245,7 @@ class ExpectedErrorForecaster(BinForecaster, GuidedStream):
     bins : int, optional
         The number of bins; by default what suits the horizon, or twice as many in every epoch.
     delay : int, default 0
-        How many earlier outcomes may still be unknown when a forecast is made. The bound then has
-        sqrt((2 delay + 1) m T).
+        How many earlier outcomes may still be unknown when a forecast is made.
     seed : int, optional
         Seed of the coins; drawn from the system by default.
 

@@ -73,7 +73,6 @@ class Experts:
         experts_learn(answers[0], outcome, *state, self.decay)
 
     def run(self, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-        """Mix and learn batch by batch; return the mixtures and the weights they were mixed with."""
         state: list[Any] = [np.array(getattr(self, name)) for name in _STATE_FIELDS]
         mixtures, history = np.empty(len(outcomes)), np.empty((len(outcomes), EXPERTS))
         run_experts(outcomes, raw, ends, *state, self.decay, self.rate, mixtures, history)  # type: ignore[call-arg]
@@ -104,7 +103,6 @@ class Experts:
 
 
 def _shares(logs: Array) -> Array:
-    """Return weights that add up to 1 in each row from their logarithms."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -121,9 +119,8 @@ class OnlineCalibrator(Stream):
     - While the guard has not moved anything, or without it: the total Brier score exceeds that of the raw
       predictions by at most `brier_bound()`, ln(2) / 2 = 0.347 over the whole stream and for ever.
 
-    With `by` the experts learn each segment separately, and the Brier promise is per segment. One guard
-    watches the whole stream: its certificate is about all segments together. Where each needs one of its
-    own, use one calibrator per segment and `total_certificate`.
+    With `by` the experts learn each segment separately, and the Brier promise is per segment; the guard and
+    its certificate are about all together. Where each segment needs a certificate, use a calibrator for each.
 
     Parameters
     ----------
@@ -138,10 +135,9 @@ class OnlineCalibrator(Stream):
     prior : float, default 0.5
         Weight of the raw predictions at the start; the promise is ln(1 / prior) / 2.
     delay : int, default 0
-        How many earlier outcomes of the segment may still be unknown when a prediction is made, such as
-        games of the same day, for the Brier promise to hold. It is (delay + 1) ln(2) / 2 for batches that are
-        forecast whole and learned whole, at the price of weights that move by 2 / (delay + 1) only. The
-        certificate needs no such care.
+        How many earlier outcomes of the segment, such as games of the same day, may still be unknown when a
+        prediction is made. The Brier promise is then (delay + 1) ln(2) / 2, for batches that are forecast
+        whole and learned whole; weights move more slowly. The certificate holds for any delay.
 
     Examples
     --------
@@ -303,8 +299,9 @@ class OnlineCalibrator(Stream):
             segment = self._segments.setdefault(name, self._fresh())
             mixtures[rows], weights[rows] = segment.run(outcomes[rows], raw[rows], own)
         largest = int(np.diff(ends, prepend=0).max(initial=0))
-        unguarded = mixtures, None, np.zeros(len(outcomes), dtype=np.bool_)
-        found = self._guard.run(outcomes, mixtures, ends) if self._guard else unguarded
+        found: tuple[Array, Array | None, Any] = mixtures, None, np.zeros(len(outcomes), dtype=np.bool_)
+        if self._guard is not None:
+            found = self._guard.run(outcomes, mixtures, ends)
         return replace(self._finished(*found, batch=largest), weights=weights)
 
     def _rows(self, by: Any, outcomes: Array) -> dict[str, Any]:

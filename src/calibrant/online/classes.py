@@ -28,9 +28,8 @@ class ClassForecaster(Stream):
     to every class. Whatever the outcomes are, a decision maker with payoffs between 0 and 1 who takes the
     best action under each forecast expects at most `bound()` less in total than the best single action in
     hindsight: 2 sqrt(K T) - K for K classes and a known horizon T, and 2 sqrt(2 K T) otherwise. This is
-    U-calibration (Kleinberg et al. 2023), with the noise of Luo, Senapati and Sharan (2024); the proof page
-    has the constants. It promises less than calibration: a small expected calibration error over several
-    classes needs far more rounds.
+    U-calibration (Kleinberg et al. 2023), with the noise of Luo, Senapati and Sharan (2024). It promises less
+    than calibration, which takes far more rounds with several classes.
 
     `certificate` is None: the largest regret over all decision makers is not computed. Never show a forecast
     before the outcome is fixed, and keep saved states secret: the seed reveals all coins to come.
@@ -89,9 +88,10 @@ class ClassForecaster(Stream):
         self._forecasts += 1
         rate = class_rate(self._forecasts, size, self.horizon)
         noise = np.zeros(size) if rate >= 1 else np.floor(np.log1p(-uniform) / math.log1p(-rate))
-        total = self._counts + noise
+        counted = self._counts + noise
+        total = counted.sum()
         self._pending.add(key, ())
-        return np.asarray(total / total.sum() if total.any() else np.full(size, 1 / size))
+        return np.asarray(counted / total if total else np.full(size, 1 / size))
 
     def learn_one(self, y: Any, *, key: Key = None) -> None:
         """Learn the class of the forecast with this key."""

@@ -28,8 +28,7 @@ class CutoffForecaster(GuidedStream):
 
     A decision maker who acts on a threshold, or on any monotone rule of the forecasts, regrets at most twice
     this error. No deterministic forecaster can promise it: against y = 1 whenever p < 1/2 its error is T / 4.
-    In the manner of Okoroafor, Kleinberg and Kim (2025), whose O(sqrt(T)) is not proved here: this rule has a
-    further factor sqrt(log T), and its constants are proved on the proof page.
+    In the manner of Okoroafor, Kleinberg and Kim (2025), with a further factor sqrt(log T).
 
     `certificate` is the error so far, T times the Kuiper error, computed and not promised, so it may exceed
     `bound()`, which holds for its mean. Never show a forecast before the outcome is fixed, and keep saved
@@ -78,9 +77,8 @@ class CutoffForecaster(GuidedStream):
         return cutoff_bound(rounds, self.horizon)
 
     def _begin_round(self) -> None:
-        """Refine the points and lower the rate where a block of rounds begins."""
         if self._forecasts < self._block_end:
-            return
+            return  # else the points get finer and the rate lower
         points, self._rate, self._block_end = cutoff_block(self._forecasts + 1, self.horizon)
         finer = points // self._points
         refined = np.zeros((2, points + 1), dtype=np.int64)

@@ -152,7 +152,6 @@ class DistanceForecaster(GuidedStream):
 
     Deterministic, and good at any time without knowing how long the stream will be. After T rounds the
     distance to calibration, times T, is at most `certificate`, which is at most 3 sqrt((T + 1) / 2) - 2.
-    It keeps an imaginary forecaster that sees each outcome first and answers a grid point; see the proofs.
     In the manner of Arunachaleswaran, Collina, Roth and Shi (2025), on a grid that refines where it is used.
 
     Not bounded are `upper_distance`, and the expected calibration error: against y = 1 whenever p < 1/2

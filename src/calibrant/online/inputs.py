@@ -67,8 +67,7 @@ def outcome_column(y: Any) -> Array:
     if to_array(y, "y").shape == (0,):
         return np.empty(0)
     column = numeric_vector(y, "y")
-    if column.dtype.kind == "f":
-        reject_rows("y", "must not be missing", column, np.isnan(column))
+    reject_rows("y", "must not be missing", column, np.isnan(column))
     reject_rows("y", "must be 0 or 1", column, (column != 0) & (column != 1), FRACTION_HINT)
     return column.astype(np.float64)
 
@@ -78,17 +77,13 @@ def probability_column(p: Any, outcomes: Array, name: str) -> Array:
         return np.empty(0)
     column = numeric_vector(p, name)
     check_same_length(column, outcomes, (name, "y"))
-    if column.dtype.kind == "f":
-        reject_rows(name, "must not be missing", column, np.isnan(column))
+    reject_rows(name, "must not be missing", column, np.isnan(column))
     check_unit_interval(column, name)
     return column.astype(np.float64) + 0.0
 
 
 def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np.int64]:
-    """Return where each batch ends; equal neighbors are one batch, and None makes every row its own.
-
-    A label that comes back after others have come would be learned before it is forecast: refused.
-    """
+    """Return where each batch ends; equal neighbors are one batch, and None makes every row its own."""
     if batches is None:
         return np.arange(1, size + 1, dtype=np.int64)
     labels = to_array(batches, name)
@@ -103,7 +98,7 @@ def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np
         if is_missing(label):
             gaps = np.array([is_missing(item) for item in labels.tolist()], dtype=bool)
             reject_rows(name, "must not be missing", labels, gaps, "name the batch of every row")
-        if label in seen:
+        if label in seen:  # it would be learned before it is forecast
             got, hint = f"got {label!r} in two stretches", "sort the rows by batch first"
             raise InvalidInputError(name, "must hold each batch in one stretch of rows", got, hint)
         seen.add(label)

@@ -36,10 +36,7 @@ IMPOSSIBLE = (
 
 
 def bet_names() -> list[str]:
-    """Return what each bet supposes, in words, in the order of `log_pays`.
-
-    How large an error it supposes is not an estimate of the error; it belongs to the bet that paid most.
-    """
+    """Return what each bet supposes, in words, in the order of `log_pays`."""
     names = []
     for shape, stake in product(SHAPES, STAKES):
         if shape == "spread":  # f is the logit / 2.5, so its factor is a slope
@@ -53,10 +50,7 @@ def bet_names() -> list[str]:
 
 
 def log_pays(outcomes: Array, predictions: Array) -> Array:
-    """Return the log of what every bet (columns) pays on every record (rows).
-
-    The functions f of the prediction are a constant, a tilt away from even odds, and hats.
-    """
+    """Return the log of what every bet (columns) pays on every record (rows)."""
     with np.errstate(divide="ignore"):
         odds = np.log(predictions) - np.log1p(-predictions)
     odds = np.clip(odds, KNOTS[0], KNOTS[-1])[:, None]
@@ -161,7 +155,7 @@ class Monitor(Saved):
         return self.reading()
 
     def _take(self, outcomes: Array, predictions: Array) -> None:
-        """Add up one record after the other from what was paid before, so that batches leave no trace."""
+        # adding up from what was paid before, record by record, leaves no trace of the batches
         pays = np.cumsum(np.vstack([self.pay, log_pays(outcomes, predictions)]), axis=0)[1:]
         evidence = self._evidence(pays)
         self._remember(pays)
@@ -236,12 +230,11 @@ class Monitor(Saved):
     def __add__(self, later: Monitor) -> Monitor:
         """Return the monitor of this one's records followed by those of `later`.
 
-        What is staked here rides on through the later records, and the cash left here is staked as `later`
-        staked its own; so the evidence is that of one monitor that saw both and staked again where `later`
-        began. It is a martingale along the records in this order: `total = total + today` may go on for
-        ever, with a look after each. The two must share no record, and each prediction of `later` must be
-        calibrated given all records here, too. Merge a part once, when it is complete: summing parts
-        again as they grow reorders the past, and only a single look at such a sum is covered.
+        The evidence is that of one monitor that saw both and staked again where `later` began: a martingale
+        along the records in this order, so `total = total + today` may go on for ever, with a look after
+        each. The two must share no record, and predictions of `later` must be calibrated given all records
+        here, too. Merge a part once, when it is complete: summing parts again as they grow reorders the past,
+        and only a single look at such a sum is covered.
 
         An alarm here stays on, at its record. Evidence that rose and fell within `later` is not seen, and an
         alarm of `later` alone counts only if the joint evidence still bears it out. The smaller alpha holds.
@@ -315,10 +308,7 @@ class Monitor(Saved):
         return self
 
     def _contradictions(self, purses: str) -> Iterator[tuple[str, str, Any]]:
-        """Yield field, rule and whether it is broken; an edited peak or alarm would stay silent for ever.
-
-        Wealth is bounded since the first stake stays in play, and no stake exceeds 1.
-        """
+        """Yield field, rule and whether it is broken; an edited peak or alarm would stay silent for ever."""
         silenced = (self.alarm_at is None) == (self.peak >= -math.log(self.alpha))
         yield "alarm_at", "must be given when, and only when, the peak reached 1 / alpha", silenced
         hidden = self.log_evalue > self.peak + 1e-9 * (1 + abs(self.peak))
@@ -333,7 +323,7 @@ class Monitor(Saved):
         last, largest = self.pay - self.lowest, self.highest - self.lowest
         no_rise = (self.rise < last - slack) | (self.rise > largest + slack)
         yield "rise", "must lie between the last rise and the largest", no_rise
-        least = np.log(RATES)[:, None] + self.pay
+        least = np.log(RATES)[:, None] + self.pay  # the first stake stays in play
         unearned = (self.wealth < least - slack) | (self.wealth > last + slack)
         rule = "must follow from the stakes and the pay of the bets"
         yield purses, rule, unearned if self.stakings else np.isfinite(self.wealth)
@@ -359,10 +349,8 @@ def _log_mean(logs: Array) -> Array:
 class GroupMonitor(Saved):
     """Watch groups of a stream at once: the chance of any false alarm is at most alpha.
 
-    The groups are named beforehand, so that memory is bounded; each monitor gets an equal part of alpha.
-    The labels 1, 1.0 and "1" name the same group. None and NaN are missing, a group named "(missing)" that
-    is declared as None and never confused with the text "nan".
-    `a + b`, of the same groups and alpha, adds up monitor by monitor, as Monitor does.
+    Each monitor gets an equal part of alpha. The labels 1, 1.0 and "1" name the same group; None and NaN are
+    the group "(missing)", declared as None. `a + b` adds up monitor by monitor, as Monitor does.
 
     >>> watch = GroupMonitor(["north", "south"])
     >>> sorted(watch.update([1] * 60, [0.5] * 60, ["north"] * 60))

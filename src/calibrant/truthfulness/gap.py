@@ -42,11 +42,10 @@ class Truthfulness(Result):
 
     `honest` is the expected value of the measure when the `truth` is reported, `best` the least one found
     and `report` where it was found; `gap` is their difference and `ratio` best / honest. `proof` is
-    "decomposition" where a theorem says that the gap is 0 (E[m(r, y)] = m(r, p) + a constant, checked here
-    by number), "reports" where only the reports given were tried, and "search" otherwise: then the gap is
-    at least this (`exact` is False). `strict` says that no other report within 1e-9 of the truth's value
-    was found. `finished` is False where the budget ended the search. `policy` holds the reports by history
-    when each outcome is revealed before the next report.
+    "decomposition" where a theorem says that the gap is 0, "reports" where only the reports given were tried,
+    and "search" otherwise: then the gap is at least this (`exact` is False). `strict` says that no other
+    report within 1e-9 of the truth's value was found. `finished` is False where the budget ended the search.
+    `policy` holds the reports by history when each outcome is revealed before the next report.
     """
 
     measure: str
@@ -217,9 +216,7 @@ def worst_truth(
 ) -> Truthfulness:
     """Return the truthfulness gap at the truth, on a grid, where lying gains most.
 
-    All reports on the same grid are tried for every truth; the search of truthfulness_gap then starts at
-    the worst truth. Where no lie on the grid gains anything the truth lies in the
-    middle of the grid.
+    All reports on the same grid are tried for every truth; truthfulness_gap then searches at the worst.
 
     Parameters
     ----------

@@ -30,7 +30,6 @@ def _mean(p: Array, counts: Array) -> Array:
 
 
 def _sharpened(p: Array, factor: float) -> Array:
-    """Multiply the log odds by a factor."""
     return np.asarray(p**factor / (p**factor + (1 - p) ** factor))
 
 
@@ -113,23 +112,18 @@ MIN_UNLIKELY_REPLAYS = 10  # of each prediction with its unlikely outcome, for p
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replays:
-    """Values over the outcomes: all of them with their `chances`, so that means are exact, or those drawn.
-
-    Each of the `parts` drawn has the chance of its kind of outcomes and the rows that are of it.
-    """
+    """Values over all outcomes and their `chances`, or over those drawn: each part's chance and rows."""
 
     values: Array
     chances: Array | None
     parts: tuple[tuple[float, slice], ...]
 
     def mean(self, figures: Array) -> float:
-        """Return the expected value of figures, one per replay."""
         if self.chances is not None:
             return float(self.chances @ figures)
         return float(sum(chance * figures[rows].mean() for chance, rows in self.parts))
 
     def error(self, figures: Array) -> float:
-        """Return the standard error of their mean."""
         spreads = (chance**2 * figures[rows].var(ddof=1) / len(figures[rows]) for chance, rows in self.parts)
         return math.sqrt(sum(spreads))
 
@@ -140,9 +134,7 @@ def replayed(
     """Score all outcomes of `counts` records of each distinct probability p if they are few, else `draws`.
 
     An outcome that no draw shows would pass for impossible, and a lie that denies it for a gain. So where
-    some predictions are unlikely to have their rare outcome in the replays, half of the replays are drawn
-    given that none of them has it and half given that one or more have, and the halves are weighted by their
-    chances.
+    some predictions may not show their rare outcome, half of the replays are drawn given that one or more do.
     """
     from scipy.stats import binom
 
@@ -242,9 +234,8 @@ RULES = (
 class Incentive(Result):
     """One lie under one measure: the expected value with the lie and without, and how often the lie wins.
 
-    `gain` is honest minus expected and `se` its standard error: 0 where all outcomes were enumerated, and for
-    truthful measures, whose expected values are known. `wins` is how often the lie scores better than
-    honesty, ties counting half.
+    `gain` is honest minus expected and `se` its standard error, 0 where expected values are known exactly.
+    `wins` is how often the lie scores better than honesty, ties counting half.
     """
 
     DERIVED: ClassVar = ("helps",)
@@ -319,8 +310,7 @@ def incentives(
     """Ask whether a perfect forecaster would gain by lying, on predictions like these.
 
     The predictions are taken for the true probabilities. Each lie is scored next to honesty on the same
-    outcomes: on all that there are, for ten predictions or so; else on outcomes drawn again and again, with
-    rare ones drawn by themselves so that none passes for impossible.
+    outcomes: on all that there are, for ten predictions or so; else on outcomes drawn again and again.
 
     Parameters
     ----------
@@ -329,11 +319,9 @@ def incentives(
     measures : str or sequence of str, optional
         Names of the registry; the usual columns of a leaderboard if absent.
     lies : sequence of str, or mapping from names to functions of y_prob, optional
-        The standard lies if absent: everything to the mean, shrunk, sharpened, pooled, rounded, shifted,
-        or made certain.
+        The standard lies if absent: the mean, shrunk, sharpened, pooled, rounded, shifted or made certain.
     draws : int, optional
-        Replays, where outcomes are not enumerated; 999 if absent, fewer (50 at least) for more than 20,000
-        distinct predictions.
+        Replays, where outcomes are not enumerated; 999 if absent, fewer for many distinct predictions.
     seed : int, optional
         Seed of the outcomes; recorded in the result.
     progress : callable, optional
@@ -382,8 +370,6 @@ def incentives(
 
 
 class _Board:
-    """One report under all measures."""
-
     def __init__(self, report: Array, counts: Any, rows: list[Measure]) -> None:
         self.rows = rows
         self.forecasts: Forecasts

@@ -1,8 +1,4 @@
-"""The search for the best report: the expected value of a measure over all outcomes of a few rounds.
-
-Each way of pooling rounds is searched separately, since measures jump where reports tie. A forecaster who
-learns each outcome before the next report chooses a policy over histories instead.
-"""
+"""The search for the best report: the expected value of a measure over all outcomes of a few rounds."""
 
 from __future__ import annotations
 
@@ -41,11 +37,9 @@ def chances(outcomes: Array, truth: Array) -> Array:
 
 
 def pools(n: int) -> list[Labels]:
-    """Return the ways to pool n rounds, coarsest first: all of them, or for many rounds the plain ones.
+    """Return the ways to pool n rounds, coarsest first; for more than 6 rounds those that pool neighbors.
 
-    Reports that agree in some rounds are a face of the cube that a gradient never finds, so the search
-    visits each face. For more than 6 rounds: all together, all apart, and neighbors pooled in the order
-    given.
+    Measures jump where reports tie, on faces of the cube that descent never finds: each is searched.
     """
     if n <= MAX_PARTITION_ROUNDS:
         labels = sorted(_set_partitions(n), key=max)
@@ -55,7 +49,7 @@ def pools(n: int) -> list[Labels]:
 
 
 def _set_partitions(n: int) -> Iterator[tuple[int, ...]]:
-    """Yield each set partition of n rounds as the block of every round, blocks numbered as they appear."""
+    """Yield the block of every round, blocks numbered as they appear."""
     if n == 1:
         yield (0,)
         return
@@ -167,11 +161,7 @@ NO_VALUE = 1e300  # counts as the expected value of a report that no outcome giv
 
 
 class Scored:
-    """A measure as a forecaster meets it: the smaller the better, one value for each set of outcomes.
-
-    A name of the registry or a function of (y_true, y_prob). A measure with a sign counts by its distance
-    from the ideal.
-    """
+    """A measure as a forecaster meets it, the smaller the better; one with a sign by its distance."""
 
     def __init__(self, measure: str | Function, options: Mapping[str, Any]) -> None:
         self.row: Measure | None = None
@@ -187,7 +177,6 @@ class Scored:
             self.row.settings(self.settings)  # refuses what the measure does not know
 
     def values(self, report: Array, outcomes: Array) -> Array:
-        """Return the measure of one report, for each row of outcomes."""
         if self.row is None:
             return np.array([self._called(report, y) for y in outcomes.astype(np.int64)])
         forecasts, level = levels_of(report)
@@ -202,7 +191,6 @@ class Scored:
         return by_outcome
 
     def _called(self, report: Array, y: npt.NDArray[np.int64]) -> float:
-        """Return what the user's function says of one set of outcomes."""
         subject = f"measure {self.name!r}"
         try:
             value = float(self.function(y, report.copy(), **self.options))
@@ -230,10 +218,7 @@ def row_values(entry: Measure, settings: dict[str, Any], forecasts: Forecasts, o
 
 
 def levels_of(report: Array, counts: Array | None = None) -> tuple[Forecasts, Any]:
-    """Return the distinct reports as Forecasts without outcomes, and the level of each entry.
-
-    `counts` is the number of records per entry; 1 if absent.
-    """
+    """Return distinct reports as Forecasts without outcomes, and the level of each."""
     values, level = np.unique(report + 0.0, return_inverse=True)
     held = np.bincount(level, counts, len(values))
     n = float(held.sum())
@@ -265,7 +250,6 @@ class Expected:
             return float(self.chances @ self.scored.values(report, self.outcomes))
 
     def differs(self, report: Array) -> bool:
-        """Return whether a report is another than the truth."""
         return bool(np.max(np.abs(report - self.truth)) > OTHER)
 
     def of_population(self, report: Array) -> float:
@@ -300,7 +284,6 @@ class Policy(Expected):
         self.met: npt.NDArray[np.intp] = np.array(rows)  # per outcome, the histories met on the way
 
     def __call__(self, reports: Array) -> float:
-        """Return the expected value of the measure when these reports are made."""
         self.evaluations += 1
         made = np.clip(reports, 0.0, 1.0)[self.met]
         values = [
@@ -318,21 +301,17 @@ class Policy(Expected):
         return {"".join(map(str, h)): float(r) for h, r in zip(self.histories, reports, strict=True)}
 
     def pooled(self) -> list[Array]:
-        """Return the policies that ignore the outcomes and pool some rounds to their mean."""
+        """Return the policies that ignore the outcomes."""
         rounds = np.array([len(history) for history in self.histories])
         return [_on_face(self.truth, face)[face][rounds] for face in pools(len(self.truth))]
 
     def candidates(self, reports: Array) -> Array:
-        """Return the values worth trying at every history."""
+        """Return the values that pooling some rounds would report, and those of other histories, for ties."""
         return np.unique(np.round([0.0, 0.5, 1.0, *np.concatenate(self.pooled()), *reports], 12))
 
 
 def best_policy(policy: Policy, *, budget: float, seed: int) -> BestReport:
-    """Search for the reports with the least expected value: pooled ones, then from random starts.
-
-    Measures jump where reports tie, and descent never finds ties. So every history also tries the values that
-    pooling some of the rounds would report, and those of other histories.
-    """
+    """Search for the reports with the least expected value: pooled ones, then from random starts."""
     generator, best = np.random.default_rng(seed), BestReport(policy, policy.honest, budget)
     histories = np.arange(len(policy.honest))
     with suppress(TimeoutError):
