@@ -28,15 +28,12 @@ def smallest_dtype(count: int) -> np.dtype[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One covariate: `codes` of its sorted distinct `labels`; where values are missing they are code 0.
-
-    A nominal column has categories without an order. The label of missing is None.
-    """
+    """One covariate: `codes` of its sorted distinct `labels`; missing has code 0 and label None."""
 
     name: str
     codes: Codes
     labels: Sequence[Any] | npt.NDArray[Any]
-    nominal: bool
+    nominal: bool  # categories without an order
     missing: bool = False
 
     def take(self, rows: npt.NDArray[Any]) -> Column:
@@ -160,10 +157,7 @@ MAX_EXACT_FLOAT = 2**53  # up to here a float is every whole number
 def code_columns(
     data: Any, length: int, argument: str, nominal: Sequence[str] = (), labels: Any = None
 ) -> list[Column]:
-    """Code every column of a frame, a mapping of columns or a two-dimensional array.
-
-    They have `length` rows; `labels` is the index of the predictions that they belong to.
-    """
+    """Code every column of a frame, a mapping of columns or a two-dimensional array, all of `length` rows."""
     named = named_columns(data, argument)
     for subject, part in [(argument, data), *((f"{argument} {name!r}", values) for name, values in named)]:
         check_aligned(part, labels, (subject, "y_prob"))

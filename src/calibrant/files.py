@@ -1,4 +1,7 @@
-"""Write files atomically, lock them, and clean up temporary files and folders."""
+"""Write files atomically, lock them, and clean up temporary files and folders.
+
+Locks tell what a killed process has left behind: the system releases them however a process ends.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,7 @@ CHECKSUM = "checksum"  # the field of a JSON file that holds it
 
 
 def atomic_write(path: str | Path, data: str | bytes, inputs: Iterable[str | Path] = ()) -> Path:
-    """Write a temporary file and rename it: a reader sees the old file or the new one, never a half.
-
-    Folders, devices, pipes and the files of `inputs`, which were read, are refused. Text is written as UTF-8,
-    line endings as they are; lone surrogates are escaped.
-    """
+    """Write a temporary file and rename it: a reader sees the old file or the new one, never a half."""
     with atomic_path(path, inputs) as part:
         part.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
     return Path(path)
@@ -36,11 +35,7 @@ def atomic_write(path: str | Path, data: str | bytes, inputs: Iterable[str | Pat
 
 @contextmanager
 def atomic_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Yield the name of a temporary file to write to; it replaces `path` when the block ends well.
-
-    The writer holds a lock on it, which the system releases however the process ends: whatever a killed
-    process left behind is removed by the next writer, also from another container.
-    """
+    """Yield the name of a temporary file to write to; it replaces `path` when the block ends well."""
     check_target(path, inputs)
     target = Path(path).resolve()
     try:
@@ -66,15 +61,12 @@ def atomic_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator
 
 @contextmanager
 def lock_file(path: str | Path, patience: float = 30.0) -> Iterator[None]:
-    """Hold the lock of a file, however it is named; wait up to `patience` seconds for another process.
-
-    Links to one file share its lock, `.NAME.lock` next to the file itself, where all containers that mount
-    the folder see it. It is gone when the block ends.
-    """
+    """Hold the lock of a file, however it is named; wait up to `patience` seconds for another process."""
     from filelock import FileLock, Timeout
 
     check_target(path)
     target = Path(path).resolve()
+    # next to the file that links lead to, where all containers that mount the folder see it
     name = target.parent / f"{_hidden_name(target)}lock"
     try:
         lock = FileLock(name, timeout=patience, mode=0o666)
@@ -152,11 +144,7 @@ def checksum_of(content: Mapping[str, Any]) -> str:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a folder for the length of the block; it is also removed when the process is stopped.
-
-    Its owner holds a lock on it, which the system releases however the process ends; a folder that a
-    killed process left behind is removed when the next one is made.
-    """
+    """Make a folder for the length of the block; it is also removed when the process is stopped."""
     _remove_abandoned(Path(tempfile.gettempdir()))
     folder = Path(tempfile.gettempdir()) / f"{SCRATCH}{secrets.token_hex(8)}"
     _UNFINISHED.add(folder)  # first: a signal may come at any moment

@@ -25,11 +25,9 @@ Counts = npt.NDArray[np.int64]
 
 
 def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
-    """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys.
-
-    A float64 in [0, 1] has its two top bits clear, so (bits << 1) | y orders by prediction, then outcome.
-    """
+    """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys."""
     n = len(p)
+    # a float64 in [0, 1] has its two top bits clear: (bits << 1) | y orders by prediction, then outcome
     key = (p + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
     np.left_shift(key, np.uint64(1), out=key)
     np.bitwise_or(key, y.astype(np.uint8), out=key)
@@ -76,14 +74,12 @@ def _after(changes: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """What a sketch knows of the records inside each level: all that certificates need.
-
-    Normalised as the weights are. An outcome of 0.3 counts as 0.3 of an outcome 1 and 0.7 of an outcome 0,
-    so `over` + `under` is never less than the absolute residual mass of the cell, and equal to it for 0/1.
-    """
+    """What a sketch knows of the records inside each level, normalized as weights are."""
 
     low: Array
     high: Array
+    # an outcome of 0.3 counts as 0.3 of an outcome 1 and 0.7 of an outcome 0: `over` + `under` is at least
+    # the absolute residual mass of the cell, and equal to it for 0/1
     over: Array  # sum of w (1 - y) v: the mass by which records with outcome 0 were predicted too high
     under: Array  # sum of w y (1 - v): the mass by which records with outcome 1 were predicted too low
     spread: Array  # sum of w v (1 - v)

@@ -83,10 +83,7 @@ def at_floor(pvalue: float | None, draws: int) -> bool:
 
 
 def pvalue_phrase(pvalue: float | None, draws: int = 0, *, bound: bool | None = None) -> str:
-    """Write a p-value for a sentence; where no draw reached it, as a bound with the number of draws.
-
-    `bound` is given where the p-value is not one of `draws` itself, such as one that was adjusted.
-    """
+    """Write a p-value for a sentence; `bound` is given where it is not one of `draws` but adjusted."""
     shown = pvalue_text(pvalue, at_floor(pvalue, draws) if bound is None else bound)
     if shown[0] == "≤":
         return f"p {shown} with {pluralize(draws, 'draw')}"
@@ -117,10 +114,8 @@ def confidence_text(confidence: float) -> str:
 
 
 def percent_pair(first: float, second: float) -> tuple[str, str]:
-    """Write two shares as percentages with equally many decimals, as few as show their difference.
-
-    A share below 1% has two digits, one next to a far larger share, and only 1 itself is written as 100%.
-    """
+    """Write two shares as percentages with equally many decimals, as few as show their difference."""
+    # below 1% two digits, one next to a far larger share; only 1 itself is written as 100%
     gap, most = 100 * abs(first - second), max(first, second)
     rare = 100 * min((share for share in (first, second) if share > 0), default=1.0)
     digits = 0 if gap == 0 or gap >= 5 else max(1, -math.floor(math.log10(gap)))

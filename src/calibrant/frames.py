@@ -130,10 +130,7 @@ def repeated_names(subject: str, error: Exception) -> InvalidInputError:
 
 
 def collect(table: Any) -> Any:
-    """Return a lazy frame of narwhals as one in memory, and one that is there already as it is.
-
-    Without PyArrow a DuckDB relation becomes a mapping of names to arrays, which needs no other library.
-    """
+    """Return a lazy frame of narwhals as one in memory, and one that is there already as it is."""
     import narwhals as nw
 
     if not isinstance(table, nw.LazyFrame):
@@ -143,7 +140,7 @@ def collect(table: Any) -> Any:
     for library in LIBRARIES[:1] if relation else LIBRARIES:
         with suppress(ImportError):
             return table.collect(backend=library)  # type: ignore[arg-type]
-    if relation:
+    if relation:  # without PyArrow a mapping of names to arrays, which needs no other library
         # dates would reach numpy as moments, and an ENUM would need pandas
         kinds = dict(zip(native.columns, map(str, native.types), strict=True))
         names = {name: '"' + name.replace('"', '""') + '"' for name in kinds}

@@ -91,10 +91,7 @@ def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
 
 
 def numeric_vector(data: Any, name: str, *, labels: bool = False) -> npt.NDArray[Any]:
-    """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN.
-
-    Where the caller has the option `pos_label`, `labels` makes the error propose it.
-    """
+    """Return `data` as a vector of numbers, missing ones NaN; with `labels`, errors propose `pos_label`."""
     array = _one_dimensional(to_array(data, name), name)
     if array.dtype.kind == "O":
         return _numbers(array, name, labels)
@@ -201,11 +198,7 @@ def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]
 
 
 def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = None) -> npt.NDArray[Any]:
-    """Return predictions as one column; of a pair of columns that sum to 1, that of the positive class.
-
-    Columns follow the sorted order of the labels, as in scikit-learn; without `pos_label` the second
-    counts.
-    """
+    """Return predictions as one column; of a pair of columns that sum to 1, that of the positive class."""
     if isinstance(data, Mapping):
         hint = "compare(y_true, predictions) takes several models"
         raise InvalidInputError(name, "must be one column of predictions", f"got {len(data)} columns", hint)
@@ -217,7 +210,7 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
     reject_rows(name, "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM, POSITIVE_COLUMN)
     if pos_label is None:
         return second
-    try:
+    try:  # columns follow the sorted order of the labels, as in scikit-learn
         known = sorted(_distinct(to_array(labels, "y_true").ravel())[1])
     except TypeError:  # labels that have no order
         known = []
@@ -248,14 +241,11 @@ def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
 
 
 def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
-    """Refuse data that carries the same row labels as other data in another order: rows would pair wrongly.
-
-    Where the labels differ, or one has none, rows pair by position, as they do for arrays.
-    """
+    """Refuse data with the row labels of other data in another order: pairing by position would be wrong."""
     mine = row_labels(data)
     if mine is None or labels is None or len(mine) != len(labels) or mine.equals(labels):
         return
-    if set(mine) == set(labels):
+    if set(mine) == set(labels):  # others pair by position, as arrays do
         row = next(k for k, (a, b) in enumerate(zip(mine, labels, strict=True)) if a != b)
         got = f"got the labels {mine[row]!r} and {labels[row]!r} in row {row}"
         hint = "align them with .reindex, or pass arrays to pair the rows by position"

@@ -36,10 +36,7 @@ def map_threads(
     size: int = MIN_THREADED_LEVELS,
     done: Callable[[R], R] = lambda result: result,
 ) -> list[R]:
-    """Return the results for all items, in their order; where `size` is small, without threads.
-
-    `done` gets every result on the way, always in the calling thread.
-    """
+    """Return the results for all items, in order; `done` gets each on the way, in the calling thread."""
     todo = list(items)
     if size < MIN_THREADED_LEVELS or min(WORKERS, len(todo)) < 2:
         return [done(work(item)) for item in todo]
@@ -103,11 +100,8 @@ def in_blocks(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Array:
-    """Do `draws` rows of work in blocks, each with a generator of its own, and stack what they return.
-
-    A row needs `width` random numbers, which alone decides the blocks; so the result depends on the seed
-    and not on the threads. With one thread nothing but the calling thread works.
-    """
+    """Do `draws` rows of work in blocks, each with a generator of its own, and stack what they return."""
+    # the numbers that a row needs alone decide the blocks: the result does not depend on the threads
     rows = min(draws, max(1, BLOCK // max(1, width)))
     sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]

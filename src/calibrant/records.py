@@ -36,23 +36,17 @@ ARGUMENTS = InputNames()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidRows:
-    """The user's rows after checking, still in their own order.
-
-    `rows` says where each came from (None: all rows are here). `weight` is None where all weigh the same,
-    which is then the `largest`. `length` is that of the user's columns, `dropped` counts the rows with a
-    missing value, and `labels` is the index of the rows if pandas gave them one. `censoring` is known where
-    rows were censored before the horizon: weights then follow the outcome.
-    """
+    """The user's rows after checking, still in their own order."""
 
     outcome: npt.NDArray[Any]
     prediction: Array
-    weight: Array | None
-    largest: float
-    rows: RowIndex | None
-    length: int
-    dropped: int
-    labels: Any = None
-    censoring: Censored | None = None
+    weight: Array | None  # None: all weigh the same
+    largest: float  # weight
+    rows: RowIndex | None  # where each came from; None: all rows are here
+    length: int  # of the user's columns
+    dropped: int  # rows with a missing value
+    labels: Any = None  # the index of the rows, if pandas gave them one
+    censoring: Censored | None = None  # of some rows before the horizon: weights then follow the outcome
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -64,19 +58,14 @@ class ValidRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Prediction, outcome and weight of every kept row, in the canonical order.
+    """Prediction, outcome and weight of every kept row, in the canonical order."""
 
-    Rows are sorted by prediction; ties by a hash of everything else known about them, so that rows which
-    change places are the same row. `rows` says where each came from, `length` how long the user's columns
-    are, `labels` which index they have, `dropped` how many rows a missing value cost. `weight` is in units of
-    the `largest`; unless `weighted`, all weigh the same.
-    """
-
+    # by prediction; ties by a hash of all else that is known, so that rows which change places are the same
     rows: RowIndex
     prediction: Array
     outcome: Array
-    weight: Array
-    weighted: bool
+    weight: Array  # in units of the largest
+    weighted: bool  # else all weigh the same
     largest: float
     length: int
     dropped: int

@@ -228,15 +228,11 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: column names and lines of cells.
-
-    `inside` gives, for each line, the line under which it is folded on a page (None: not folded). A folded
-    line follows the one it belongs to.
-    """
+    """A table: column names and lines of cells, some folded on a page under another."""
 
     columns: tuple[str, ...]
     lines: tuple[tuple[TableCell, ...], ...]
-    inside: tuple[int | None, ...] = ()
+    inside: tuple[int | None, ...] = ()  # for each line, the line before it under which it is folded
 
     def parent(self, line: int) -> int | None:
         return self.inside[line] if self.inside else None

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 PAUSE = 1.0  # seconds of compiling after which a person at a terminal sees a message
 
@@ -34,36 +33,20 @@ def machine_code(kernel: types.FunctionType, cache: bool = True) -> Callable[...
         return cast("Callable[..., Any]", numba.njit(nogil=True)(source))
 
 
-@functools.cache
-def _helper_code(helper: types.FunctionType) -> Callable[..., Any]:
-    """Return the numba version of a function that only kernels call: theirs, on disk, holds its code."""
-    import numba
-
-    njit: Any = numba.njit  # its type hints leave out the wrappers, without which it compiles faster
-    bare = njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    return cast("Callable[..., Any]", bare(_with_fast_callees(helper)))
-
-
 def _with_fast_callees(kernel: types.FunctionType) -> types.FunctionType:
-    """Return a copy that calls the numba versions of the kernels and of the functions in its module."""
-    called = {name: kernel.__globals__.get(name) for name in kernel.__code__.co_names}
-    codes = {name: _callee_code(item, kernel.__module__) for name, item in called.items()}
-    fast = {name: code for name, code in codes.items() if code is not None}
+    """Return a copy that calls the numba versions of kernels and of plain functions of its module."""
+    fast = {}
+    for name in kernel.__code__.co_names:
+        called = kernel.__globals__.get(name)
+        if isinstance(called, compiled):
+            fast[name] = called.machine_code()
+        elif isinstance(called, types.FunctionType) and called.__module__ == kernel.__module__:
+            fast[name] = machine_code(called, cache=False)  # the code of the kernel, on disk, holds its code
     source = types.FunctionType(
         kernel.__code__, {**kernel.__globals__, **fast}, kernel.__name__, kernel.__defaults__
     )
     source.__qualname__ = kernel.__qualname__
     return source
-
-
-def _callee_code(item: object, module: str) -> Callable[..., Any] | None:
-    """Return what must be compiled along with its caller: a kernel, or a plain function of its module."""
-    plain = getattr(item, "plain", None)
-    if isinstance(plain, types.FunctionType):
-        return machine_code(plain)
-    if isinstance(item, types.FunctionType) and item.__module__ == module:
-        return _helper_code(item)
-    return None
 
 
 @functools.cache
@@ -108,21 +91,12 @@ class MachineCode:
         return self.fast(*args, **kwargs)
 
 
-def writeable(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with arrays that numba takes for writeable, over the same memory."""
-    locked = [isinstance(arg, np.ndarray) and not arg.flags.writeable for arg in args]
-    return tuple(
-        np.asarray(_Unlocked(arg)) if is_locked else arg for arg, is_locked in zip(args, locked, strict=True)
-    )
-
-
-class _Unlocked:
-    """The memory of an array, offered as writeable; numpy holds this object for as long as it uses it."""
-
-    def __init__(self, array: npt.NDArray[Any]) -> None:
-        described = dict(array.__array_interface__)
-        self.__array_interface__ = {**described, "data": (described["data"][0], False)}
-        self.held = array
+def writeable(arg: Any) -> Any:
+    """Return a read-only array as one that numba takes for writeable, over the same memory."""
+    if not isinstance(arg, np.ndarray) or arg.flags.writeable:
+        return arg
+    described = {**arg.__array_interface__, "data": (arg.ctypes.data, False)}
+    return np.asarray(types.SimpleNamespace(__array_interface__=described, held=arg))  # numpy holds it
 
 
 P = ParamSpec("P")
@@ -137,11 +111,7 @@ def numba_is_loaded() -> bool:
 
 
 class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
-    """Run `kernel` through numba when its first argument, an array, is long; as plain Python otherwise.
-
-    A kernel may call other kernels and plain functions of its own module; they are compiled along with it.
-    Once numba is in use for a kernel it stays in use, whatever the length: the start-up time has been paid.
-    """
+    """Run `kernel` through numba when its first argument, an array, is long; as plain Python otherwise."""
 
     def __init__(self, kernel: Callable[P, R]) -> None:
         functools.update_wrapper(self, kernel)
@@ -152,7 +122,7 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
         if self._fast is None and not self.worth_compiling(len(args[0])):  # type: ignore[arg-type]
             return self.plain(*args, **kwargs)
         self.compile_now()
-        return cast("R", self._fast(*writeable(args), **kwargs))  # type: ignore[misc]
+        return cast("R", self._fast(*map(writeable, args), **kwargs))  # type: ignore[misc]
 
     def worth_compiling(self, length: int) -> bool:
         """Return whether machine code serves best for this length: always, once it has been made."""
@@ -162,6 +132,11 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
         """Use numba from now on, whatever the length: the kernel is about to be called very often."""
         if self._fast is None:
             self._fast = MachineCode(cast("types.FunctionType", self.plain))
+
+    def prepare(self, length: int) -> None:
+        """Use numba from now on if that repays its start for inputs of this length."""
+        if self.worth_compiling(length):
+            self.compile_now()
 
     def machine_code(self) -> Callable[..., R]:
         """Return the numba version of the kernel, or the plain one where numba is absent."""

@@ -36,15 +36,12 @@ def curve_extremes(residuals: Array) -> Array:
 
 
 def two_bin_squares(residuals: Array, values: Array) -> Array:
-    """Return the integral over t of C(t)^2 + (C_m - C(t))^2 for every row.
-
-    Expanded, so that one pass serves: 2 int C^2 - 2 C_m int C + C_m^2. It is at least C_m^2 / 2, hence
-    nothing cancels.
-    """
+    """Return the integral over t of C(t)^2 + (C_m - C(t))^2 for every row."""
     kernel, stretch = _for(residuals, _squares), np.diff(values, append=1.0)
     if kernel is not None:
         return np.asarray(kernel(residuals, stretch))
     curve = np.cumsum(residuals, axis=1)
+    # expanded, so that one pass serves; it is at least C_m^2 / 2, hence nothing cancels
     end, linear = curve[:, -1].copy(), dots(curve, stretch)
     return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
 
@@ -128,13 +125,10 @@ def peaks(values: Array, rates: Array, weights: Array, outcomes: Array) -> Array
 
 
 def shifted_error(values: Floats, residuals: Floats, width: float) -> float:
-    """Binned error with bins of one width, averaged over where they start, exactly.
-
-    Averaging over the shift is averaging over the left end t of a bin [t, t + width): the integral of
-    |C(t + width) - C(t)| / width, whose integrand changes where t or t + width passes a prediction. The
-    stretches between are taken from predictions and width apart: an end v - width rounds to v where the
-    width is tiny.
-    """
+    """Binned error with bins of one width, averaged over where they start, exactly."""
+    # The mean over the shift is the integral over the left end t of |C(t + width) - C(t)| / width. It changes
+    # where t or t + width passes a prediction; the stretches between are taken from predictions and width
+    # apart, as an end v - width rounds to v where the width is tiny
     order = np.argsort(np.concatenate([values - width, values]), kind="stable")
     inside = np.cumsum(np.concatenate([residuals, -residuals])[order])[:-1]
     passed = order >= len(values)  # t itself is at the prediction, not t + width
@@ -149,11 +143,9 @@ def shifted_error(values: Floats, residuals: Floats, width: float) -> float:
 def curve_moves(
     values: Array, variance: Array, squared_weights: Array, centres: Array, starts: npt.NDArray[np.intp]
 ) -> tuple[Array, Array, float]:
-    """Integrate standard deviation and variance of the move of each cell; and how far records are moved.
-
-    To the left of the cell's prediction the merged curve lacks what has come already; to the right it has
-    the rest too early. Where the prediction lies between two levels, the larger counts for the whole gap.
-    """
+    """Integrate standard deviation and variance of the move of each cell; and how far records are moved."""
+    # To the left of the cell's prediction the merged curve lacks what has come already; to the right it has
+    # the rest too early. Where the prediction lies between two levels, the larger counts for the whole gap
     areas, squares, apart = np.zeros(len(starts)), np.zeros(len(starts)), 0.0
     for cell in range(len(starts)):
         first, centre = starts[cell], centres[cell]
@@ -179,11 +171,9 @@ MIN_STRETCH = 1e-300  # of a stretch whose slope is a finite number; knots close
 
 @compiled
 def kept_knots(values: Array, heights: Array, tolerance: float) -> npt.NDArray[np.bool_]:
-    """Return which knots to keep, so that the curve through them is within `tolerance` at all others.
-
-    From a kept knot the slopes that pass within the tolerance of all later knots form a cone, which narrows;
-    the last knot that itself lies in the cone is the next to keep.
-    """
+    """Return which knots to keep, so that the curve through them is within `tolerance` at all others."""
+    # The slopes from a kept knot that pass within the tolerance of all later knots form a cone, which
+    # narrows; the last knot that itself lies in the cone is the next to keep
     count = len(values)
     kept = np.zeros(count, dtype=np.bool_)
     kept[0] = True
@@ -235,9 +225,7 @@ def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> tup
 def laplace_forms(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:
     """Return the quadratic form of every row of `residuals`, all on the same `values`."""
     rows = np.ascontiguousarray(residuals)
-    if not _forms_of_rows.worth_compiling(rows.size):
-        return _forms_of_rows.plain(rows, _shrinkage(values, bandwidth))
-    _forms_of_rows.compile_now()
+    _forms_of_rows.prepare(rows.size)
     return _forms_of_rows(rows, _shrinkage(values, bandwidth))
 
 

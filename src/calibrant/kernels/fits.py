@@ -33,11 +33,9 @@ POLISHING = 1e-4  # steps shorter than this are judged by the gradient alone, wh
 
 @compiled
 def isotonic_rates(rates: Array, weights: Array) -> Array:
-    """Return the non-decreasing rates closest to `rates` in the weighted sum of squares.
-
-    Weights are positive. One arithmetic at every length: a rate that equals a decision threshold must not
-    depend on what has been loaded into the process.
-    """
+    """Return the non-decreasing rates closest to `rates` in the sum of squares by (positive) weights."""
+    # one arithmetic at every length: a rate that equals a decision threshold must not depend on what has
+    # been loaded into the process
     mass = np.empty(len(weights))
     sizes = np.empty(len(weights), dtype=np.intp)
     fitted = np.empty(len(weights))
@@ -60,11 +58,7 @@ def isotonic_rates(rates: Array, weights: Array) -> Array:
 
 @compiled
 def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Array:
-    """Return the least Brier score (log loss if `log`) of any non-decreasing rates, for every row.
-
-    Every row has outcomes (weight of y per level); one row of weights serves all of them. Levels without
-    weight are passed over, and log losses take rates within [clip, 1 - clip].
-    """
+    """Return the least Brier score (log loss if `log`) of any non-decreasing rates, for every row."""
     scores = np.empty(len(outcomes))
     mass = np.empty(outcomes.shape[1])
     ones = np.empty(outcomes.shape[1])
@@ -85,10 +79,8 @@ def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Ar
 
 
 def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array, sizes: npt.NDArray[np.intp]) -> int:
-    """Write sums and size of each block of equal rates; return how many blocks there are.
-
-    `ones` may be `outcomes`: when a block is written, all levels up to its number have been read.
-    """
+    """Write sums and size of each block of equal rates; return how many blocks there are."""
+    # `ones` may be `outcomes`: when a block is written, all levels up to its number have been read
     blocks = 0
     for j in range(len(weights)):
         if weights[j] <= 0.0:
@@ -108,11 +100,8 @@ def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array, sizes: np
 
 @compiled
 def bounded_slope_rates(values: Array, rates: Array, weights: Array, slope: float) -> Array:
-    """Return g with least sum w (g - r)^2 subject to 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i).
-
-    Exact up to rounding. A walk passes n^(1/3) breakpoints on average on random outcomes, and at most of the
-    order of sqrt(n), on outcomes that alternate between 0 and 1.
-    """
+    """Return g with least sum w (g - r)^2 subject to 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i)."""
+    # a walk passes n^(1/3) breakpoints on average on random outcomes, and at most of the order of sqrt(n)
     count = len(values)
     left_at, left_change = np.empty(2 * count), np.empty(2 * count)
     right_at, right_change = np.empty(2 * count), np.empty(2 * count)
@@ -150,10 +139,7 @@ def _walked(
     far_at: Array, far_change: Array, far: int, far_shift: float,
     need: float, place: float, weight: float, toward: float,
 ) -> tuple[float, float, int, int]:  # fmt: skip
-    """Walk from `place`, where half the derivative is `need` off zero, to its zero.
-
-    Return the zero, the slope there, and the heights of the stack walked into and of the one left behind.
-    """
+    """Walk from `place`, where half the derivative is `need` off zero: the zero, slope and both heights."""
     steep = weight
     while near > 0:
         stop = near_at[near - 1] + near_shift
@@ -182,10 +168,7 @@ def _read_back(values: Array, zeros: Array, slope: float) -> Array:
 
 @compiled
 def values_of_one_more(weights: Array, ones: Array, label: float) -> Array:
-    """Return the isotonic value of a record of `label` in each gap before, between and after the levels.
-
-    `weights` and `ones` are cumulative, from 0.
-    """
+    """Return the isotonic value of a record of `label` in each gap of the levels; sums are cumulative."""
     following = _next_on_hull(weights, ones)
     points = len(weights)
     hull = np.empty(points, dtype=np.int64)
@@ -242,12 +225,8 @@ def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
 
 
 def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
-    """Return intercept and slope of each row; infinity twice where the likelihood has no maximum.
-
-    One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
-    """
-    if _fits.worth_compiling(outcomes.size):
-        _fits.compile_now()
+    """Return intercept and slope of each row; infinity twice where the likelihood has no maximum."""
+    _fits.prepare(outcomes.size)
     mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
     start = logistic_fit(x, np.sum(outcomes, axis=0), mass, np.zeros(2))
     return _fitted(outcomes, weights, x, np.zeros(2) if np.isinf(start[1]) else start)
@@ -353,12 +332,10 @@ def forest_sums(
     every: int,
     sums: Array,
 ) -> None:
-    """Fill ``sums[i, s]`` with what the first ``(s + 1) * every`` trees add up to for record i.
-
-    A row of `nodes` holds feature (-1 in a leaf), left and right child, whether missing goes left, and for
-    categories the place and number of words of the bits of those that go left (no words: a number, which goes
-    left at most at the threshold).
-    """
+    """Fill ``sums[i, s]`` with what the first ``(s + 1) * every`` trees add up to for record i."""
+    # a row of `nodes` holds feature (-1 in a leaf), left and right child, whether missing goes left, and for
+    # categories place and number of words of the bits of those that go left (no words: a number, which goes
+    # left at most at the threshold)
     for i in range(len(rows)):
         total = 0.0
         for tree in range(len(roots)):

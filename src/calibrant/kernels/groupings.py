@@ -22,12 +22,9 @@ ROUNDING = 1e-13
 def paired_runs(
     ones: Floats, zeros: Floats, weight: float, alpha: float, limit: float
 ) -> tuple[Floats, Ints]:
-    """Return the least cost of the first i ones and j zeros, and the pair (i', j') each came from.
-
-    For records of equal weight the best groups are a run of the ones with a run of the zeros. Groupings that
-    cost `limit` or more are not followed. No group costs less than its residual (Jensen), so most groups
-    need not be priced.
-    """
+    """Return the least cost of the first i ones and j zeros, and the pair (i', j') each came from."""
+    # Groupings that cost `limit` or more are not followed. No group costs less than its residual (Jensen), so
+    # most groups need not be priced
     p, q = len(ones), len(zeros)
     best = np.full((p + 1, q + 1), np.inf)
     previous = np.zeros((p + 1, q + 1), dtype=np.intp)
@@ -81,10 +78,7 @@ def _run_cost(values: Floats, running: Floats, start: int, stop: int, mean: floa
 def local_search(
     values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float, kicks: Floats
 ) -> tuple[float, Ints]:
-    """Return a grouping that no move and no swap improves, the best found in as many restarts as `kicks` has.
-
-    Each row of `kicks` holds ten uniform numbers. They merge two groups, dissolve one, or move a few levels.
-    """
+    """Return a grouping that no move and no swap improves, the best of one restart per row of `kicks`."""
     size = len(values)
     cost = np.zeros(size + 1)  # one number more than groups can be needed: it stays free
     current = group.copy()
@@ -104,6 +98,7 @@ def local_search(
 
 
 def _kick(group: Ints, coins: Floats) -> None:
+    """Merge two groups, dissolve one, or move a few levels; `coins` are ten uniform numbers."""
     size = len(group)
     first = int(coins[1] * size)
     if coins[0] < 0.35:
@@ -217,11 +212,8 @@ def cheap_groups(
     values: Floats, weights: Floats, rates: Floats, prices: Floats, edges: Floats,
     threshold: float, improving: bool, found: Flags, nodes_per_cell: int,
 ) -> tuple[int, bool]:  # fmt: skip
-    """List groups whose cost is at most their prices plus `threshold`; return how many, and if that is all.
-
-    Targets are searched cell by cell between `edges`, which contain all values. `improving` keeps in each
-    cell only groups better than those before. A cell whose bound exceeds the threshold is skipped.
-    """
+    """List groups that cost at most their prices plus `threshold`; return how many, and if that is all."""
+    # `improving` keeps in each cell only groups better than those before
     count, complete = 0, True
     for k in range(len(edges) - 1):
         slope, bound = _best_slope(edges[k], edges[k + 1], values, weights, rates, prices)
@@ -277,10 +269,7 @@ def _search_cell(
     low: float, high: float, slope: float, values: Floats, weights: Floats, rates: Floats, prices: Floats,
     threshold: float, improving: bool, found: Flags, count: int, max_nodes: int,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Add the cheap groups with a mean in one cell to `found`, by including and excluding level by level.
-
-    A branch ends where its bound at both ends of the cell, or the mean it can reach, rules the cell out.
-    """
+    """Add the cheap groups with a mean in one cell to `found`, by including and excluding level by level."""
     size = len(values)
     at_low, at_high, key = np.empty(size), np.empty(size), np.empty(size)
     for i in range(size):

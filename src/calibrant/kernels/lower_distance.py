@@ -52,11 +52,7 @@ Solver = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def solve_chain(nodes: Floats, mass: Floats, tolerance: float) -> tuple[Floats, Floats]:
-    """Return (absorbed, potential): mass leaving at each node, and r as an array of shape (2, K).
-
-    `nodes` ascends from 0 to 1; `mass` has shape (2, K), row y for outcome y, and sums to 1. The answers
-    are optimal to about `tolerance` but feasible only up to rounding: the caller repairs and certifies.
-    """
+    """Return the mass leaving at each node and r, shape (2, K): nearly optimal, for the caller to repair."""
     program = _Chain(nodes, mass)
     flow, potential, slack = program.start()
     target = tolerance * program.scale**2
@@ -74,11 +70,7 @@ def solve_chain(nodes: Floats, mass: Floats, tolerance: float) -> tuple[Floats, 
 
 
 class _Chain:
-    """The program in scaled units (masses and gaps of order one), with its operators.
-
-    A flow vector holds, in this order: edges up for y=0, up for y=1, down for y=0, down for y=1 (K-1
-    entries each), then what leaves at each of the K nodes.
-    """
+    """The program in scaled units: masses and gaps of order one."""
 
     def __init__(self, nodes: Floats, mass: Floats) -> None:
         self.count = len(nodes)
@@ -86,15 +78,14 @@ class _Chain:
         self.mass = mass * self.scale
         self.share = np.stack([1.0 - nodes, nodes])
         gaps = np.diff(nodes) * self.scale
+        # a flow: edges up for y=0, up for y=1, down for y=0, down for y=1, then what leaves at each node
         self.cost = np.concatenate([gaps, gaps, gaps, gaps, np.zeros(self.count)])
         self.leaving = slice(4 * (self.count - 1), None)
 
     def start(self) -> tuple[Floats, Floats, Floats]:
-        """Return a flow, potential and slack: positive, and feasible but for what empty nodes absorb.
-
-        Of each node's mass half of what is calibrated leaves in place, the rest travels to node 0 (y=0)
-        or node 1 (y=1); a circulation of kappa / gap on every edge keeps the flow away from zero.
-        """
+        """Return a flow, potential and slack: positive, and feasible but for what empty nodes absorb."""
+        # Half of what is calibrated leaves in place, the rest travels to node 0 (y=0) or node 1 (y=1); a
+        # circulation of kappa / gap on every edge keeps the flow away from zero
         with np.errstate(divide="ignore", invalid="ignore"):
             leave = 0.5 * np.fmin(*(self.mass / self.share))
         rest = (self.mass - leave * self.share).sum(axis=1)
@@ -150,14 +141,10 @@ class _Chain:
         return None if failed else solve
 
     def flow_solver(self, along: Floats, leave: Floats) -> Solver | None:
-        """LU factors of the same matrix with the edge flows kept as unknowns.
-
-        Four times slower, but gaps enter once and not squared: accurate for nodes however close. Unknowns
-        of node k: r_0, r_1, and the flows to node k+1 of either outcome.
-        """
+        """LU factors with the edge flows kept as unknowns: slower, but accurate for nodes however close."""
         from scipy.linalg.lapack import dgbtrf, dgbtrs
 
-        size = 4 * self.count - 2
+        size = 4 * self.count - 2  # of node k: r_0, r_1, and the flows to node k+1 of either outcome
         band = np.zeros((7, size), order="F")  # two rows of fill, two bands above, diagonal, two below
         band[2, 2:] = band[6, :-2] = np.resize([1.0, 1.0, -1.0, -1.0], size - 2)
         band[3, 1::4] = band[5, ::4] = self.share[0] * self.share[1] * leave
@@ -281,11 +268,8 @@ def spaced_values(values: Floats, spacing: float) -> Floats:
 
 
 def _cut(nodes: Floats, per_gap: Floats, cuts: Floats, tolerance: float) -> Floats:
-    """Add predictions u where the calibration constraint is broken between nodes.
-
-    The excess is quadratic in the width of the gap, so sqrt(excess / allowed) pieces suffice.
-    """
-    bad = np.flatnonzero(per_gap > tolerance / 4)
+    """Add predictions u where the calibration constraint is broken between nodes."""
+    bad = np.flatnonzero(per_gap > tolerance / 4)  # the excess is quadratic in the width of the gap
     pieces = np.minimum(np.ceil(np.sqrt(per_gap[bad] / (tolerance / 4))) + 1, CUTS_PER_GAP).astype(int)
     return np.union1d(cuts, _inner(nodes, bad, pieces))
 
@@ -382,12 +366,7 @@ class Nearest(NamedTuple):
 
 
 def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) -> Nearest:
-    """Bracket the lower distance of the levels.
-
-    Long data start on few nodes, which mostly suffice: what lies between two is handled exactly by the
-    potentials (split_onto), and nearly so by a plan that follows the records there (followed). Refinements
-    are nodes at more of the values, and cuts where the potentials break the calibration constraint.
-    """
+    """Bracket the lower distance of the levels."""
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
     bias, apart = levels.total_variation()
     # |E(y - v)| = |E(u - v)| <= E|u - v|: as potentials, r_y(v) = y - v or v - y
@@ -448,7 +427,7 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
     """Solve on better and better nodes until the bounds meet, or the nodes run out."""
     spacing = min(tolerance / 8, 1.0 / 128)
     choice = NodeChoice(np.linspace(0.0, 1.0, 65), len(levels.values), spacing, 1.0)
-    if len(levels.values) > 4 * QUANTILES:
+    if len(levels.values) > 4 * QUANTILES:  # few nodes: split_onto and followed handle what lies between
         choice = NodeChoice(np.array([0.0, 1.0]), QUANTILES, spacing, MAX_NODE_GAP)
     nodes = np.empty(0)
     for _ in range(ROUNDS):

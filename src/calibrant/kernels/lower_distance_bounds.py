@@ -51,11 +51,9 @@ def chunks(count: int) -> Iterator[slice]:
 
 
 def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
-    """Share each level's mass between its two neighboring nodes, in inverse proportion to distance.
-
-    A potential linear between nodes then earns the same on the shared mass as on the mass itself, so the
-    coarse dual bounds the fine program exactly, with no rounding of the data. Returns shape (2, nodes).
-    """
+    """Share each level's mass between its two neighboring nodes, in inverse proportion to distance."""
+    # A potential linear between nodes earns the same on the shared mass as on the mass itself, so the coarse
+    # dual bounds the fine program exactly, with no rounding of the data
     starts = np.searchsorted(levels.values, nodes)
     starts[-1] = len(levels.values)
     shared = np.zeros((2, len(nodes)))
@@ -80,14 +78,11 @@ def _cell_groups(starts: Ints) -> Iterator[Ints]:
 
 
 def balanced_plan(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
-    """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome.
-
-    `nodes` must start at 0 and end at 1: what leaves there is all of one outcome.
-    """
+    """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome."""
     plan: Floats = np.maximum(absorbed, 0.0)
     share, rest = balance(taken(nodes, plan), levels)
     plan *= share
-    plan[[0, -1]] += rest
+    plan[[0, -1]] += rest  # what leaves at 0 or 1 is all of one outcome
     return plan
 
 
@@ -113,11 +108,8 @@ def lipschitz(nodes: Floats, potential: Floats) -> Floats:
 
 
 def violation(nodes: Floats, potential: Floats) -> Floats:
-    """Largest value of g(u) = (1-u) r_0(u) + u r_1(u) on every gap, r linear between nodes.
-
-    On a gap of width c, g is the chord of its ends plus k t (c - t), where k is the slope of r_0 less
-    that of r_1: its maximum over the gap is explicit, and above the ends' by at most c^2 / 2.
-    """
+    """Largest value of g(u) = (1-u) r_0(u) + u r_1(u) on every gap, r linear between nodes."""
+    # On a gap of width c, g is the chord of its ends plus k t (c - t), k the slope of r_0 less that of r_1
     gaps = np.diff(nodes)
     ends = (1.0 - nodes) * potential[0] + nodes * potential[1]
     left, right = ends[:-1], ends[1:]
@@ -202,12 +194,9 @@ def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
 
 
 def _rates(plan: ChainPlan, shared: Floats) -> Floats:
-    """What leaves in place per mass of either outcome, by node: shape (2, nodes), one of them 0.
-
-    The outcome to follow is the one of which less passes the node. A node that more of both outcomes passes
-    than it absorbs may as well keep its mass: no flow turns round there. Where mass piles up, what comes
-    from elsewhere stays at the node.
-    """
+    """What leaves in place per mass of either outcome, by node: shape (2, nodes), one of them 0."""
+    # Follow the outcome of which less passes the node. A node that more of both outcomes passes than it
+    # absorbs may as well keep its mass, and where mass piles up, what comes from elsewhere stays
     share = np.stack([1.0 - plan.nodes, plan.nodes])
     leaving = share * plan.absorbed
     passing = np.abs(np.cumsum(shared - leaving, axis=1))

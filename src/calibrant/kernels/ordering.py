@@ -38,11 +38,9 @@ def ties_ordered(
     weight: Array | None,
     columns: Sequence[npt.NDArray[Any]],
 ) -> RowIndex:
-    """Return an order that sorts predictions, with ties broken by a hash of what else is known of the rows.
-
-    Ties are harmless to a curve, but random numbers are dealt out by position: row order must not decide
-    who gets which. Rows with equal hashes are the same row.
-    """
+    """Return an order that sorts predictions, ties broken by a hash of what else is known of the rows."""
+    # Ties are harmless to a curve, but random numbers are dealt out by position: row order must not decide
+    # who gets which
     same = ordered[1:] == ordered[:-1]
     if not same.any():
         return order
@@ -86,11 +84,8 @@ def _mix(digest: Words, item: Words) -> None:
 
 
 def _sorted_by(number: Words, digest: Words) -> RowIndex:
-    """Return the order that sorts by `number` (0, 1, ..., in any order), then `digest`, then place.
-
-    As in `ascending`, one vectorised sort of words that hold the number, the leading bits of the digest and
-    the place; those that agree in the leading bits only are put right afterwards.
-    """
+    """Return the order that sorts by `number` (0, 1, ..., in any order), then `digest`, then place."""
+    # as in `ascending`: the words of the number, the leading bits of the digest and the place are sorted
     width = np.uint64(max(1, int(number.max()).bit_length()))
     low = np.uint64((1 << (len(number) - 1).bit_length()) - 1)
     words = np.empty_like(number)
@@ -132,16 +127,13 @@ def _runs_around(words: Words, places: RowIndex) -> RowIndex:
 
 
 def ascending(values: Array) -> Sorting:
-    """Sort values, ties in any order; -0.0 becomes 0.0.
-
-    In [0, 1] this is quicker than np.argsort: a word holds the leading bits of a value (whose two top bits
-    are clear) and the row's number, so that one vectorised sort of words does it. Rows that agree in all
-    the leading bits but not in the others, a few at most, are put right afterwards.
-    """
+    """Sort values, ties in any order; -0.0 becomes 0.0."""
     values = values + 0.0
     if not 0.0 <= values.min() <= values.max() <= 1.0:
         order = np.argsort(values)
         return order, values[order]
+    # Quicker than np.argsort: a word holds the leading bits of a value (whose two top bits are clear) and the
+    # row's number. Rows that agree in the leading bits but not in the others are put right afterwards
     low = np.uint64((1 << (len(values) - 1).bit_length()) - 1)
     words = values.view(np.uint64) << np.uint64(2)
     words &= ~low
@@ -173,11 +165,7 @@ def add_rows(
     reasons: npt.NDArray[np.int64],
     table: Array,
 ) -> None:
-    """Add rows to the cells of their group; `codes` cells per group, the last ones for rows to reject.
-
-    `reasons` are the codes of rows whose prediction is missing, whose outcome is missing, whose prediction
-    is outside [0, 1], and whose outcome is: the first that applies counts.
-    """
+    """Add rows to the cells of their group; `codes` cells per group, the last ones for rows to reject."""
     runs = (len(table) >> SHIFT) + 2
     key = np.empty(len(v), dtype=np.int32)
     ends = np.zeros(runs, dtype=np.int64)

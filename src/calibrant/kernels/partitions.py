@@ -27,10 +27,8 @@ SLACK = 1e-12  # more than the prices, differences of running sums of at most 1,
 
 @compiled
 def hull_runs(level: Floats, weight: Floats, left: Floats, right: Floats) -> Ints:
-    """Return the best previous boundary of each, where a run costs |residual| + weight * hull.
-
-    At each boundary: the curve, the weight before it, the value after it and the value before it.
-    """
+    """Return the best previous boundary of each, where a run costs |residual| + weight * hull."""
+    # at each boundary: the curve, the weight before it, the value after it and the value before it
     best = np.empty(len(level))
     previous = np.empty(len(level), dtype=np.intp)
     best[0], previous[0] = 0.0, 0
@@ -48,11 +46,7 @@ def hull_runs(level: Floats, weight: Floats, left: Floats, right: Floats) -> Int
 
 @compiled
 def mean_runs(values: Floats, weight: Floats, outcome: Floats, moment: Floats, boundaries: Ints) -> Ints:
-    """Return the best previous boundary of each, where a run costs sum w |v - mean outcome|.
-
-    `weight`, `outcome` and `moment` are running sums over all levels. No run costs less than its residual
-    (Jensen), so most runs need not be priced.
-    """
+    """Return the best previous boundary of each, where a run costs sum w |v - mean outcome|."""
     best = np.empty(len(boundaries))
     previous = np.empty(len(boundaries), dtype=np.intp)
     best[0], previous[0] = 0.0, 0
@@ -64,7 +58,7 @@ def mean_runs(values: Floats, weight: Floats, outcome: Floats, moment: Floats, b
             start = boundaries[i]
             residual = (outcome[stop] - outcome[start]) - (moment[stop] - moment[start])
             if best[i] > least or best[i] + abs(residual) > least + SLACK:
-                continue
+                continue  # no run costs less than its residual (Jensen)
             total = best[i] + _run_cost(values, weight, outcome, moment, start, stop)
             if total <= least:  # of equal ones the first, though the last is seen first
                 least = total
@@ -117,13 +111,11 @@ def first_of_runs(previous: Ints) -> Ints:
 
 
 def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundaries: Ints) -> Runs:
-    """Cheapest grouping into runs of neighboring levels, cut at `boundaries` only.
-
-    Differences of running sums choose the runs; they lose runs of less than 1e-16 of the weight, which any
-    mean in [0, 1] serves. The runs chosen are then priced level by level.
-    """
+    """Cheapest grouping into runs of neighboring levels, cut at `boundaries` only."""
     if len(boundaries) > MAX_PLAIN_BOUNDARIES:
         mean_runs.compile_now()
+    # Differences of running sums lose runs of less than 1e-16 of the weight, which any mean serves; so the
+    # runs that they choose are priced level by level
     sums = cumulative(weights), cumulative(outcomes), cumulative(weights * values)
     starts = boundaries[first_of_runs(mean_runs(values, *sums, boundaries))]
     return Runs(grouping_cost(values, weights, outcomes, run_of_levels(starts, len(values))), starts)
@@ -186,11 +178,8 @@ def best_grouping(
 
 
 def _cheapest_covers(price: Floats, count: int) -> Floats:
-    """Cost of the best grouping of every subset, the subset written in binary.
-
-    Seen as an array with one axis of length 2 per item, the subsets that contain a fixed group, and what is
-    left of them without it, are plain slices.
-    """
+    """Cost of the best grouping of every subset, the subset written in binary."""
+    # With an axis of length 2 per item, the subsets that contain a group, and their rests, are plain slices
     best = np.where(np.arange(2**count) == 0, 0.0, np.inf).reshape((2,) * count)
     price = price.reshape((2,) * count)
     for first in range(count - 1, -1, -1):  # sets whose leftmost item is `first`, from the small to the large
@@ -207,14 +196,11 @@ ROUNDING = 1e-16  # smaller gains are rounding errors of sums of residuals
 
 
 def spread_boundaries(curve: Floats, limit: int) -> Ints:
-    """At most `limit` boundaries, first and last included, at which the curve moves as little as possible.
-
-    One boundary from each of equal blocks: the one where the curve is nearest to the level of the block
-    before, so that bins between them have small residuals.
-    """
+    """At most `limit` boundaries, first and last included, at which the curve moves as little as possible."""
     count = len(curve)
     if count <= limit:
         return np.arange(count)
+    # one from each of equal blocks, near the level of the block before, so that residuals between are small
     edges = np.linspace(1, count - 1, limit - 1).astype(np.intp)
     return np.concatenate([[0], level_boundaries(curve, edges), [count - 1]])
 
@@ -234,12 +220,10 @@ def least_average_width(values: Floats, weights: Floats, curve: Floats, boundari
 
 
 def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> tuple[float, float]:
-    """Minimize sum over bins of |residual| + the largest hull, by branch and bound on that hull.
-
-    The least binned error e(w) with hulls of at most w falls as w grows, so between the hulls numbered a and
-    b nothing is below e(b) plus hull a + 1: ranges of hulls that cannot beat the best are dropped, the others
-    halved. Hulls are compared as numbers of one list, made by one subtraction, so that the search ends.
-    """
+    """Minimize sum over bins of |residual| + the largest hull, by branch and bound on that hull."""
+    # The least binned error e(w) with hulls of at most w falls as w grows: between hulls a and b of the list
+    # nothing is below e(b) plus hull a + 1. Ranges that cannot beat the best are dropped, the others halved;
+    # hulls are numbers of one list, made by one subtraction, so that the search ends.
     # first value after each boundary but the last, last value before each but the first, and the curve
     bins = (values[boundaries[:-1]], values[boundaries[1:] - 1], curve[boundaries])
     hulls = np.unique((bins[1][None, :] - bins[0][:, None])[np.triu_indices(len(bins[0]))])
@@ -259,10 +243,7 @@ def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> tupl
 
 
 def _binned_errors(bins: tuple[Floats, Floats, Floats], widths: Floats) -> tuple[Floats, Floats]:
-    """Least binned error with hulls of at most each of `widths`, and the largest hull then used.
-
-    Infinite where a stretch between neighboring boundaries is wider already.
-    """
+    """Least binned error with hulls of at most each of `widths` (inf: no such bins), and the largest hull."""
     left, right, level = bins
     count = len(level)
     best = np.zeros((len(widths), count))

@@ -29,12 +29,10 @@ MAX_ALIKE_ROWS = 64  # rows that one Poisson number counts: its byte leaves a te
 
 
 class PoissonBytes:
-    """Poisson numbers by one random byte each; few bytes leave the number open, to be settled by `rest`.
-
-    Of 256 bytes, floor(256 P(k)) mean k. `rest` holds, for the others, the cumulative chances of 0, 1, 2...
-    """
+    """Poisson numbers by one random byte each; few bytes leave the number open, to be settled by `rest`."""
 
     def __init__(self, mean: float) -> None:
+        # of 256 bytes, floor(256 P(k)) mean k; `rest` holds, for the others, the cumulative chances
         numbers = np.arange(1, 21 + math.ceil(mean + 10 * math.sqrt(mean)))
         chances = math.exp(-mean) * np.cumprod(np.concatenate([[1.0], mean / numbers]))
         chances[-1] += max(0.0, 1.0 - float(chances.sum()))
@@ -47,16 +45,12 @@ class PoissonBytes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedCodes:
-    """Rows of codes (one code below `size` per model) in an order of the codes alone, equal rows once.
-
-    `distinct` is the number in `codes` of each of the n rows. `pieces` hold all rows again, cut
-    into runs of equal rows: the codes of all runs of one length, and what draws for a run of that length.
-    """
+    """Rows of codes (one code below `size` per model) in an order of the codes alone, equal rows once."""
 
     codes: Codes
-    distinct: npt.NDArray[np.int32]
+    distinct: npt.NDArray[np.int32]  # the place in `codes` of each of the n rows
     size: int
-    pieces: tuple[tuple[PoissonBytes, Codes], ...]
+    pieces: tuple[tuple[PoissonBytes, Codes], ...]  # runs of equal rows by length: what draws for one, codes
 
     @classmethod
     def of(cls, columns: Sequence[npt.NDArray[np.int64]], size: int) -> CountedCodes:

@@ -30,28 +30,22 @@ MIN_PEAK = 1e-280  # below this the number of buckets per unit is not finite
 
 
 def largest_ends(positions: Array, gaps: Array) -> Array | None:
-    """Return the largest position left after each step, or None where a heap serves better.
-
-    The gaps must add up to at most 1. Mass at 0 never runs out then: it is the last of the positions, one
-    more than there are steps.
-    """
+    """Return the largest position left after each step, or None where a heap serves better."""
     peak = float(positions.max())
     if peak <= 0.0:
         return np.zeros(len(gaps))
     if peak < MIN_PEAK:
         return None
     buckets = max(1024, 1 << (len(gaps) - 1).bit_length())
-    ends = np.empty(len(gaps))
+    ends = np.empty(len(gaps))  # mass at 0 never runs out, as the gaps add up to at most 1: it comes last
     return ends if _ends_by_buckets(positions, gaps, (buckets - 1) / peak, buckets, ends) else None
 
 
 @compiled
 def _ends_by_buckets(positions: Array, gaps: Array, scale: float, buckets: int, ends: Array) -> bool:
-    """Fill `ends`; return False where positions crowd so that the search takes too long.
-
-    `words` has one bit per bucket in use, 32 per word, and `blocks` one bit per word in use. `best` is the
-    step with the largest position, in the bucket `top`.
-    """
+    """Fill `ends`; return False where positions crowd so that the search takes too long."""
+    # `words` has one bit per bucket in use, 32 per word, and `blocks` one bit per word in use. `best` is the
+    # step with the largest position, in the bucket `top`
     zero = len(gaps)
     newest, older, mass = np.full(buckets, -1, np.int32), np.empty(zero + 1, np.int32), np.empty(zero + 1)
     words, blocks = np.zeros(buckets >> 5, np.int64), np.zeros(buckets >> 10, np.int64)
@@ -111,12 +105,9 @@ MAX_GAP_SUM = 1.0 + 1e-12  # the sum of the gaps from 0 to 1, rounding allowed f
 
 @compiled
 def upper_ends(curve: Array, gaps: Array) -> Array:
-    """Return the largest position left after each step, when the gaps add up to at most 1.
-
-    Then the mass 1 that each end may take from 0 never runs out, so the positive positions form a
-    max-heap of their own and what lies at or below 0 is never touched from above. The smallest
-    positions are the same thing upside down: ``-upper_ends(-curve, gaps)``.
-    """
+    """Return the largest position left after each step, when the gaps add up to at most 1."""
+    # The mass 1 that each end may take from 0 never runs out, so positive positions form a max-heap of their
+    # own. The smallest positions are the same upside down: -upper_ends(-curve, gaps)
     ends = np.empty(len(gaps))  # np.zeros and np.full would each add to the time that compiling takes
     key = np.empty(len(gaps) + 2)  # a binary max-heap, -1 (below every position) where it is empty
     for i in range(len(key)):
@@ -162,11 +153,8 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
 
 @compiled
 def both_ends(curve: Array, gaps: Array) -> tuple[Array, Array]:
-    """Return the smallest and the largest position left after each step, whatever the gaps add up to.
-
-    Every position is in two heaps at once and its mass is stored separately, so that either end can use
-    it up; the other heap throws it away when it comes to the top.
-    """
+    """Return the smallest and the largest position left after each step, whatever the gaps add up to."""
+    # Every position is in two heaps, its mass apart: either end uses it up, the other then throws it away
     lower = np.zeros(len(gaps))
     upper = np.zeros(len(gaps))
     mass = [2.0]
@@ -210,11 +198,7 @@ def swept_back(lower: Array, upper: Array, end: float) -> Array:
 
 
 def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
-    """Return weights x_1 .. x_m in [-1, 1] with |x_{j+1} - x_j| <= gap that prove `path` to be optimal.
-
-    `path` is g_0 .. g_m and `curve` is C_0 .. C_m. Complementary slackness asks for
-    x_j = sign(g_j - g_{j-1}) and x_{j+1} - x_j = gap_j sign(g_j - C_j), each where the sign is not 0.
-    """
+    """Return weights x_1 .. x_m in [-1, 1] with |x_{j+1} - x_j| <= gap that prove `path` to be optimal."""
     weights = _feasible_weights(path, curve, gaps)
     return np.clip(weights, -1.0, 1.0, out=weights)
 
@@ -222,6 +206,8 @@ def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
 @compiled
 def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
     """Carry the intervals that the conditions leave forward, and choose one point of each on the way back."""
+    # complementary slackness, each where the sign is not 0: x_j = sign(g_j - g_{j-1}) and
+    # x_{j+1} - x_j = gap_j sign(g_j - C_j)
     low = np.full(len(path) - 1, -1.0)
     high = np.full(len(path) - 1, 1.0)
     for j in range(len(low)):
@@ -247,10 +233,8 @@ def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
 
 
 def steepest_steps(values: Array, lipschitz: float) -> Array:
-    """Return how far the weights of neighboring values may differ: the gaps c_j.
-
-    Weights in [-1, 1] never differ by more than 2, and masses far above that would round the others away.
-    """
+    """Return how far the weights of neighboring values may differ: the gaps c_j."""
+    # weights in [-1, 1] differ by at most 2; masses far above that would round the others away
     steps = lipschitz * np.diff(values)
     return np.minimum(steps, 2.0, out=steps) if lipschitz > 2.0 else steps
 
@@ -266,15 +250,12 @@ def denoised(curve: Array, gaps: Array) -> Array:
 
 
 def denoising_cost(path: Array, curve: Array, gaps: Array) -> float:
-    """Return the dual objective at `path`: an upper bound on the smooth error whatever the path.
-
-    Short curves are summed as `_cost_of_rows` does, so that the last digit does not depend on which of the
-    two measured them.
-    """
+    """Return the dual objective at `path`: an upper bound on the smooth error whatever the path."""
     if len(gaps) + 1 >= COMPILE_ABOVE:
         after, before, level = path[1:], path[:-1], curve[1:-1]
         moved = chunked_sum(lambda part: np.abs(after[part] - before[part]), len(after))
         return moved + chunked_sum(lambda part: gaps[part] * np.abs(after[part] - level[part]), len(gaps))
+    # summed as `_cost_of_rows` does: the last digit does not depend on which of the two measured
     moves, areas = np.abs(np.diff(path)), gaps * np.abs(path[1:-1] - curve[1:-1])
     steps = np.append((moves[1:] + areas)[::-1], moves[0])
     return float(np.cumsum(steps)[-1])
@@ -302,16 +283,11 @@ def _trimmed_long(inner: Array, gaps: Array) -> Array:
 
 
 def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Array:
-    """Return the smooth calibration error of every row of `residuals`, all on the same `values`.
-
-    Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
-    """
+    """Return the smooth calibration error of every row of `residuals`, all on the same `values`."""
     gaps = steepest_steps(values, lipschitz)
     rows = np.ascontiguousarray(residuals)
     cost = _cost_of_rows if np.sum(gaps) <= MAX_GAP_SUM else _cost_of_wide_rows
-    if not cost.worth_compiling(rows.size):
-        return cost.plain(rows, gaps)
-    cost.compile_now()
+    cost.prepare(rows.size)
     return cost(rows, gaps)
 
 

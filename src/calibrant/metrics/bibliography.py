@@ -51,10 +51,7 @@ def entry_of(citation: str) -> Entry | None:
 
 
 def bibtex(citations: Mapping[str, str]) -> str:
-    """Return the works behind these names, each once, with the names that need it above it.
-
-    One citation may name several works, with semicolons between them.
-    """
+    """Return the works behind these names, each once, with the names that need it above it."""
     users: dict[str, list[str]] = {}
     for name, citation in citations.items():
         for work in filter(None, map(entry_of, citation.split("; "))):

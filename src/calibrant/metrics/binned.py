@@ -268,13 +268,10 @@ def level_set_error(forecasts: Forecasts, *, norm: float = 1, root: bool = False
 
 
 def mean_power(gaps: Array, weights: Array, norm: float, root: bool) -> Array:
-    """Return the weighted mean of gap^norm over the last axis, or its root, for one row of gaps or many.
-
-    The root is taken in units of the largest gap: high powers of small gaps vanish, their roots do not.
-    """
+    """Return the weighted mean of gap^norm over the last axis, or its root, for one row of gaps or many."""
     if not root:
         return np.asarray(gaps**norm @ weights)
-    largest = gaps.max(axis=-1)
+    largest = gaps.max(axis=-1)  # as a unit: high powers of small gaps vanish, their roots do not
     share = gaps / np.where(largest > 0, largest, 1.0)[..., None]
     return np.asarray(largest * (share**norm @ weights) ** (1 / norm))
 
@@ -336,14 +333,10 @@ def expected_binned_square(forecasts: Forecasts, bins: int) -> float:
 
 
 def bin_starts(forecasts: Forecasts, bins: Bins, strategy: str) -> Index:
-    """Return the first level of every occupied bin, ascending.
-
-    "uniform": [0, 1/k), [1/k, 2/k), ..., the last one closed. "quantile": k bins of about equal weight;
-    a level goes where the middle of its weight falls. A sequence of edges is used as it is.
-    """
+    """Return the first level of every occupied bin, ascending."""
     edges = inner_edges(bins, strategy)
     position = forecasts.values
-    if _by_weight(bins, strategy):
+    if _by_weight(bins, strategy):  # a level goes where the middle of its weight falls
         position = np.cumsum(forecasts.weights) - forecasts.weights / 2
     starts = np.searchsorted(position, edges, side="left")
     bounds = np.concatenate(([0], starts, [forecasts.levels]))
@@ -436,10 +429,8 @@ def residual_ranges(forecasts: Forecasts, touched: Touched) -> Range:
 
 
 def settled_bins(touched: Touched, residual: Range, slack: float) -> Touched:
-    """Give a cut cell to its first bin when all bins it touches have residuals of one proven sign.
-
-    The sum of absolute residuals is linear there: how the cell is shared among them cannot matter.
-    """
+    """Give a cut cell to its first bin when all bins it touches have residuals of one proven sign."""
+    # the sum of absolute residuals is linear there: how the cell is shared among them cannot matter
     sign = np.where(residual.low > slack, 1, np.where(residual.high < -slack, -1, 0))
     runs = np.concatenate(([0], np.cumsum(sign[1:] != sign[:-1])))  # equal numbers: no change between
     alike = (runs[touched.first] == runs[touched.last]) & (sign[touched.first] != 0)

@@ -68,12 +68,8 @@ _EXAMPLES = "Examples\n--------\n"
 
 
 def with_parameters(function: Callable[..., Any], shared: str) -> str | None:
-    """Return the docstring of a function with what it leaves out because others have it as well.
-
-    That is `shared`, before the parameters that it lists itself; options in the table above, after them; and
-    what is returned: the value, or the class and its first line. Python started with -OO has no docstrings.
-    """
-    if function.__doc__ is None:
+    """Return the docstring of a function with what it leaves out because others have it as well."""
+    if function.__doc__ is None:  # Python was started with -OO
         return None
     text = inspect.cleandoc(function.__doc__)
     if _RETURNS not in text:

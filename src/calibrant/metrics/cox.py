@@ -85,10 +85,8 @@ def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
 
 
 def _gradient_error(forecasts: Forecasts, rates: Array, along: Array) -> float:
-    """Bound the gradient along `along` of the exact sums: what the fit has left, and what rounding took.
-
-    Sums of n terms err by n / 2 units in the last place; twice that covers the arithmetic here.
-    """
+    """Bound the gradient along `along` of the exact sums: what the fit has left, and what rounding took."""
+    # sums of n terms err by n / 2 units in the last place; twice that covers the arithmetic here
     rest = forecasts.outcomes - forecasts.weights * rates
     terms = forecasts.counts + (forecasts.levels + 16)
     taken = 2 * EPS * terms * (forecasts.outcomes + forecasts.weights * rates)

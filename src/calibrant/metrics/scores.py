@@ -183,8 +183,7 @@ def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: 
     """CORP miscalibration, by one arithmetic whether machine code has been loaded or not."""
     if settings["score"] not in ("brier", "log"):
         return None
-    if pooled_scores.worth_compiling(outcomes.size):
-        pooled_scores.compile_now()
+    pooled_scores.prepare(outcomes.size)
     raw = _tables(forecasts, outcomes, weights, settings)
     fitted = pooled_scores(outcomes, weights, settings["score"] == "log", float(settings["clip"]))
     return np.asarray(np.maximum(0.0, np.asarray(raw) - fitted))

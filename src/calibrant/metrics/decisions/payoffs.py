@@ -41,12 +41,9 @@ class PayoffTable:
         return np.outer(1 - probability, self.payoff[:, 0]) + np.outer(probability, self.payoff[:, 1])
 
     def best(self, probability: Array) -> npt.NDArray[np.bool_]:
-        """Return which actions (columns) are best responses to each probability (rows), ties included.
-
-        Rows ascend. Payoffs closer than TIE tie, because 0.1 and 0.3 are rounded; but a threshold lies at one
-        probability. Of several probabilities that tie at the same threshold only the nearest does, and
-        the actions of the others follow from the side of it that they lie on.
-        """
+        """Return which actions (columns) are best responses to ascending probabilities (rows), with ties."""
+        # Payoffs closer than TIE tie, because 0.1 and 0.3 are rounded; but a threshold lies at one
+        # probability: of several that tie there only the nearest does, and the others lie on one side
         expected = self.expected(probability)
         top = expected.max(axis=1, keepdims=True)
         good: npt.NDArray[np.bool_] = expected >= top - self.even
@@ -72,11 +69,7 @@ class PayoffTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score:
-    """A continuum of actions, one per probability: `earned(v)` is the payoff of the best response to v.
-
-    Row 0 when the outcome is 0, row 1 when it is 1. By Theorem 4.6 of the survey this is
-    phi(v) + phi'(v) (y - v) for a convex phi: a proper score.
-    """
+    """An action per probability: `earned(v)` is what the best response to v earns, rows outcome 0 and 1."""
 
     name: str
     earned: Callable[[Array], Array]

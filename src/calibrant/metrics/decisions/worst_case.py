@@ -97,12 +97,10 @@ def curve_of(groups: Responses) -> ThresholdLossCurve:
 
 
 def peaks_at_predictions(groups: Responses) -> Array:
-    """Return the peaks of h at the (distinct, ascending) predictions only, in one search.
-
-    Between two predictions the curve of hindsight is convex: at a rate it has a kink upwards and no jump.
-    So its concave envelope, and with it the decision loss, needs no other point. To the right of mu,
-    h = sum of (a_k - w_k mu) over v_k <= mu, less the same sum over rates r_k <= mu.
-    """
+    """Return the peaks of h at the (distinct, ascending) predictions only, in one search."""
+    # Between two predictions the curve of hindsight is convex (at a rate it has a kink upwards and no jump):
+    # its concave envelope, and with it the decision loss, needs no other point. To the right of mu, h is the
+    # sum of (a_k - w_k mu) over v_k <= mu, less the same sum over rates r_k <= mu.
     trusted, outcomes, weights = groups.trusted, groups.outcomes, groups.weights
     m = len(trusted)
     if m >= COMPILE_ABOVE:

@@ -66,15 +66,12 @@ def improved_grouping(
 
 
 def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Floats) -> Floats:
-    """Return prices that no group undercuts, from the linear program in which levels may be divided.
-
-    In each cell of targets the price of a level is at most weight * (|value - t| + s * (rate - t)) at both
-    ends, for one slope s per cell. The prices are recomputed from the slopes, so that they owe nothing to the
-    tolerance of the solver.
-    """
+    """Return prices that no group undercuts, from the linear program in which levels may be divided."""
     from scipy.optimize import linprog  # imported late: it takes a quarter of a second
     from scipy.sparse import csr_array
 
+    # In each cell of targets a price is at most weight * (|value - t| + s * (rate - t)) at both ends, for one
+    # slope s per cell; computed from the slopes, it owes nothing to the tolerance of the solver
     size, cells = len(values), len(edges) - 1
     cell = np.repeat(np.arange(cells), 2)  # each at its two ends
     target = edges[cell + np.tile([0, 1], cells)]

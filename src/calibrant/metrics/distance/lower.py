@@ -154,12 +154,9 @@ def deviation_applies(settings: Settings) -> bool:
 
 
 def transport_deviation(forecasts: Forecasts, weights: Array, outcomes: Array) -> Array:
-    """Bound on how far the lower distance moves when the masses of the levels change by these rows.
-
-    Its dual weighs outcome 0 by r_0(v) and outcome 1 by r_1(v), both 1-Lipschitz; without loss
-    |r_0(v)| <= v and |r_1(v)| <= 1 - v. So the value moves by at most the integral over t of the
-    change of P(y = 0, v > t) plus that of P(y = 1, v < t), each taken absolutely.
-    """
+    """Bound on how far the lower distance moves when the masses of the levels change by these rows."""
+    # The dual weighs outcome y by r_y(v), both 1-Lipschitz, |r_0(v)| <= v and |r_1(v)| <= 1 - v: it moves by
+    # at most the integrals over t of the changes of P(y = 0, v > t) and P(y = 1, v < t), taken absolutely
     gaps = np.diff(forecasts.values, prepend=0.0, append=1.0)
     above = np.cumsum((weights - outcomes)[:, ::-1], axis=1)[:, ::-1]
     below = np.cumsum(outcomes, axis=1)
@@ -168,10 +165,7 @@ def transport_deviation(forecasts: Forecasts, weights: Array, outcomes: Array) -
 
 @lower_distance.certificate
 def _transport_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Certify the lower distance: 1-Lipschitz in the mean distance that predictions are moved.
-
-    With another power, |u - v|^alpha is alpha-Lipschitz on [0, 1].
-    """
+    # the mean distance is 1-Lipschitz in the predictions, and |u - v|^alpha is alpha-Lipschitz on [0, 1]
     return widened(measured, float(settings["alpha"]) * mean_move(forecasts))
 
 
@@ -203,11 +197,7 @@ MAX_CELLS = 100_000  # where the height is flat the bound stays a little looser
 
 
 def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) -> Certified:
-    """Bracket inf E|u - v|^alpha (Definition A.1 of perfectly-truthful-measure), u over all of [0, 1].
-
-    Solve program (11) of distance-from-calibration on some targets u; let the multipliers r say where on
-    [0, 1] further targets would help; add those until none helps by more than the tolerance.
-    """
+    """Bracket inf E|u - v|^alpha (Definition A.1 of perfectly-truthful-measure), u over all of [0, 1]."""
     values, mass = levels.values, np.stack(levels.masses(slice(None)))
     if len(values) > MAX_LEVELS:
         raise InvalidInputError(
@@ -216,6 +206,7 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
             f"got {len(values):,}",
             "round the predictions, or use alpha=1",
         )
+    # the multipliers of program (11) on some targets say where further targets would help
     lower, upper = abs(levels.total_variation()[0]) ** alpha, np.inf  # Jensen, for the lower one
     means = np.clip(mass[1] / mass.sum(axis=0), 0.0, 1.0)
     targets = np.unique(np.concatenate([values, means, np.linspace(0.0, 1.0, 65)]))
@@ -234,11 +225,7 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
 
 
 def distance_onto(permitted: npt.ArrayLike, levels: ChainLevels, alpha: float) -> Certified:
-    """Least E|u - v|^alpha with u among the targets: one linear program, its answer proven from both sides.
-
-    Whatever the multipliers s of the calibration of each target, r_y(v) = min over u of |u - v|^alpha -
-    (y - u) s_u is feasible, so the mean of r_y(v) bounds every plan from below.
-    """
+    """Least E|u - v|^alpha with u among the targets: one linear program, proven from both sides."""
     given = np.atleast_1d(np.asarray(permitted))
     if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
         raise InvalidInputError("targets", "must be a list of predictions", f"got {permitted!r}")
@@ -255,6 +242,7 @@ def distance_onto(permitted: npt.ArrayLike, levels: ChainLevels, alpha: float) -
         raise InvalidInputError("targets", "must allow a calibrated prediction of these outcomes", got, hint)
     cost = np.abs(targets[None, :] - values[:, None]) ** alpha
     multipliers = np.asarray(answer.eqlin.marginals[2 * len(values) :])
+    # feasible whatever the multipliers s: r_y(v) = min over u of |u - v|^alpha - (y - u) s_u
     reach = [(cost - (y - targets) * multipliers).min(axis=1) for y in (0, 1)]
     lower, upper = float(mass[0] @ reach[0] + mass[1] @ reach[1]), float(answer.fun)
     absorbed = np.asarray(answer.x).reshape(2, len(values), len(targets)).sum(axis=(0, 1))
@@ -277,11 +265,8 @@ def _solved(targets: Array, values: Array, mass: Array, alpha: float) -> Any:
 
 
 def _excess(values: Array, potential: Array, alpha: float, tolerance: float) -> tuple[float, Array]:
-    """Bound max over u in [0, 1] of (1-u) R_0(u) + u R_1(u), R_y(u) = max over v of r_y(v) - |u-v|^alpha.
-
-    A proven bound, at most `tolerance` too high, by halving the cells that may hold the maximum; and the
-    local maxima, where a new target helps.
-    """
+    """Bound max over u in [0, 1] of (1-u) R_0(u) + u R_1(u), R_y(u) = max over v of r_y(v) - |u-v|^alpha."""
+    # proven, at most `tolerance` too high, by halving the cells that may hold the maximum; and local maxima
     scan = np.union1d(np.linspace(0.0, 1.0, 2_049), values)
     heights = _height(scan, scan, values, potential, alpha)
     inner = heights >= np.maximum(np.append(heights[1:], -np.inf), np.append(-np.inf, heights[:-1]))
