@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.harness import RESULTS, machine
-from calibrant.kernels.partitions import cost_apart
+from calibrant.kernels.partitions import grouping_cost
 from calibrant.metrics.distance.grouping import Bracket
 from calibrant.metrics.distance.upper import proven_grouping
 
@@ -49,7 +49,7 @@ def gap_and_seconds(kind: str, size: int, seed: int, seconds: float = 15.0) -> t
     """Return the proven relative gap of one sample and the time it took."""
     v, w, a = sample(kind, size, seed)
     begin = perf_counter()
-    apart = Bracket(0.0, cost_apart(v, w, a), np.arange(size))
+    apart = Bracket(0.0, grouping_cost(v, w, a, np.arange(size)), np.arange(size))
     found = proven_grouping(v, w, a, apart, 1.0, seconds)
     return 1 - found.lower / found.upper if found.upper > 0 else 0.0, perf_counter() - begin
 

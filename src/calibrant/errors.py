@@ -1,8 +1,7 @@
 """Every error that calibrant raises on purpose, and the one grammar of their messages.
 
-A message names the argument or column, states the rule, shows what was found and where, and hints at
-the remedy: ``y_prob must lie in [0, 1]; got 1.7 in row 41 (3 rows). Hint: ...``. An error has these parts
-as attributes, so that the command line can word it with options and lines of a file.
+``y_prob must lie in [0, 1]; got 1.7 in row 41 (3 rows). Hint: ...``: subject, rule, what was found and where,
+remedy. An error has these parts as attributes, so that the command line can word it with options.
 """
 
 from __future__ import annotations

@@ -179,6 +179,11 @@ class Certified(Result):
         """Return an exact value with its details."""
         return cls(value, value, value, True, witness, MappingProxyType(details))
 
+    @classmethod
+    def bounded(cls, value: float, lower: float, upper: float, exact: bool, **details: Any) -> Certified:
+        """Return a value that is known between bounds, with its details."""
+        return cls(value, lower, upper, exact, None, MappingProxyType(details))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:

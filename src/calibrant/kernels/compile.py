@@ -1,8 +1,6 @@
 """`@compiled`: the one decorator that uses numba.
 
-A kernel is a plain function of numpy arrays. Short inputs run it as plain Python, because importing and
-dispatching numba costs one to two seconds per process; long ones run through numba, with its on-disk cache.
-Without numba, the plain function runs, only slower.
+Short inputs run a kernel as plain Python: importing and dispatching numba costs one to two seconds.
 """
 
 from __future__ import annotations
@@ -56,41 +54,6 @@ def _warn_once() -> None:
         sys.stderr.write("calibrant: compiling, once per machine, which takes a few seconds ...\n")
 
 
-class MachineCode:
-    """A compiled kernel that survives a damaged cache or a full disk, and announces a long compilation."""
-
-    def __init__(self, kernel: types.FunctionType) -> None:
-        self.kernel = kernel
-        self.fast = machine_code(kernel)
-        self.called = False
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.called:
-            return self._retrying(args, kwargs)
-        warning = threading.Timer(PAUSE, _warn_once)
-        warning.daemon = True
-        warning.start()
-        try:
-            return self._retrying(args, kwargs)
-        finally:
-            warning.cancel()
-            self.called = True
-
-    def _retrying(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the kernel; if that fails, retry with an emptied cache, then without a cache."""
-        try:
-            return self.fast(*args, **kwargs)
-        except Exception:
-            if self.fast is self.kernel:
-                raise
-        try:
-            self.fast.recompile()  # type: ignore[attr-defined]  # empties the cache of this kernel
-            return self.fast(*args, **kwargs)
-        except Exception:
-            self.fast = machine_code(self.kernel, cache=False)
-        return self.fast(*args, **kwargs)
-
-
 def writeable(arg: Any) -> Any:
     """Return a read-only array as one that numba takes for writeable, over the same memory."""
     if not isinstance(arg, np.ndarray) or arg.flags.writeable:
@@ -116,13 +79,38 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
     def __init__(self, kernel: Callable[P, R]) -> None:
         functools.update_wrapper(self, kernel)
         self.plain = kernel
-        self._fast: MachineCode | None = None
+        self._fast: Any = None  # the numba version, once it is in use
+        self._called = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._fast is None and not self.worth_compiling(len(args[0])):  # type: ignore[arg-type]
             return self.plain(*args, **kwargs)
         self.compile_now()
-        return cast("R", self._fast(*map(writeable, args), **kwargs))  # type: ignore[misc]
+        unlocked = tuple(map(writeable, args))
+        if self._called:
+            return self._retrying(unlocked, kwargs)
+        warning = threading.Timer(PAUSE, _warn_once)
+        warning.daemon = True
+        warning.start()
+        try:
+            return self._retrying(unlocked, kwargs)
+        finally:
+            warning.cancel()
+            self._called = True
+
+    def _retrying(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """Call the kernel; with a damaged cache or a full disk, with an emptied cache, then without one."""
+        try:
+            return cast("R", self._fast(*args, **kwargs))
+        except Exception:
+            if self._fast is self.plain:
+                raise
+        try:
+            self._fast.recompile()  # empties the cache of this kernel
+            return cast("R", self._fast(*args, **kwargs))
+        except Exception:
+            self._fast = machine_code(cast("types.FunctionType", self.plain), cache=False)
+        return cast("R", self._fast(*args, **kwargs))
 
     def worth_compiling(self, length: int) -> bool:
         """Return whether machine code serves best for this length: always, once it has been made."""
@@ -131,7 +119,7 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
     def compile_now(self) -> None:
         """Use numba from now on, whatever the length: the kernel is about to be called very often."""
         if self._fast is None:
-            self._fast = MachineCode(cast("types.FunctionType", self.plain))
+            self._fast = self.machine_code()
 
     def prepare(self, length: int) -> None:
         """Use numba from now on if that repays its start for inputs of this length."""
@@ -140,4 +128,4 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
 
     def machine_code(self) -> Callable[..., R]:
         """Return the numba version of the kernel, or the plain one where numba is absent."""
-        return cast("Callable[..., R]", machine_code(self.plain))
+        return machine_code(cast("types.FunctionType", self.plain))

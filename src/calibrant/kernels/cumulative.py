@@ -1,15 +1,6 @@
 """Functionals of many cumulative curves, one row of residuals each, in one pass that stores no curve.
 
-Long rows are compiled; otherwise, and where numba is absent, whole-array numpy gives the same. Also here: the
-threshold-loss curve at the predictions, bins averaged over where they start, what merging levels does to a
-curve, the fewest knots of a piecewise linear curve, and the upper envelope of lines.
-
-The Laplace form sum_ij b_i b_j exp(-|v_i - v_j| / h) is computed in one pass as a sum of squares:
-exp(-|s - t| / h) is the covariance of a stationary Ornstein-Uhlenbeck process, whose value at v_j is d_j
-times its value at v_{j-1} plus an independent innovation of variance 1 - d_j^2, d_j = exp(-gap_j / h).
-Hence, with R_j = b_j + d_{j+1} R_{j+1}, the form is R_1^2 + sum_{j>1} (1 - d_j^2) R_j^2. No term is negative
-and none overflows, whatever the bandwidth. The loops work with e_j = d_j - 1, which keeps its digits where
-values are close: 1 - d_j^2 = -e_j (2 + e_j).
+Long rows are compiled; otherwise, and where numba is absent, whole-array numpy gives the same.
 """
 
 from __future__ import annotations
@@ -214,6 +205,13 @@ def upper_envelope(intercepts: Array, slopes: Array) -> tuple[list[int], list[fl
         lines.append(line)
         thresholds.append(place)
     return lines, thresholds
+
+
+# The Laplace form sum_ij b_i b_j exp(-|v_i - v_j| / h) is a sum of squares: exp(-|s - t| / h) is the
+# covariance of a stationary Ornstein-Uhlenbeck process, whose value at v_j is d_j = exp(-gap_j / h) times
+# that at v_{j-1} plus an independent innovation of variance 1 - d_j^2. With R_j = b_j + d_{j+1} R_{j+1} it is
+# R_1^2 + sum_{j>1} (1 - d_j^2) R_j^2: no term is negative and none overflows. The loops work with e_j = d_j -
+# 1, which keeps its digits where values are close: 1 - d_j^2 = -e_j (2 + e_j).
 
 
 def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> tuple[float, Array]:

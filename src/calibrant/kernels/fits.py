@@ -1,18 +1,4 @@
-"""Fits: isotonic ones, Cox's intercept and slope of many outcomes at once, and walks down trees.
-
-Isotonic with a limited slope, by the slope trick: let F_i(t) be the least cost of the first i levels if the
-fit ends at g_i = t. Half its derivative is continuous, increasing and linear between breakpoints, with its
-zero at m_i. The next level, whose fit may be larger by 0 to d, inserts a flat piece of length d at the zero;
-adding w (t - r) then moves the zero to one side. Breakpoints left of the zero lie on one stack, those right
-of it on another, which is shifted lazily; a walk to the new zero moves breakpoints between the stacks.
-
-Isotonic with one more record, in linear time: with C and Z the cumulative weights and successes, a record of
-weight 1 and label y between levels k and k + 1 gets max over i <= k of min over j >= k of
-(Z_j - Z_i + y) / (C_j - C_i + 1). Both optima lie on lower convex hulls, and move to the right as k grows.
-
-Logistic fits take safeguarded Newton steps. Every row has outcomes (weight of y per level) and weights of its
-own, all on the same ascending `x`.
-"""
+"""Fits: isotonic ones, Cox's intercept and slope of many outcomes at once, and walks down trees."""
 
 from __future__ import annotations
 
@@ -101,7 +87,12 @@ def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array, sizes: np
 @compiled
 def bounded_slope_rates(values: Array, rates: Array, weights: Array, slope: float) -> Array:
     """Return g with least sum w (g - r)^2 subject to 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i)."""
-    # a walk passes n^(1/3) breakpoints on average on random outcomes, and at most of the order of sqrt(n)
+    # Slope trick: let F_i(t) be the least cost of the first i levels if the fit ends at g_i = t. Half its
+    # derivative is continuous, increasing and linear between breakpoints, with its zero at m_i. The next
+    # level, whose fit may be larger by 0 to d, inserts a flat piece of length d at the zero; adding w (t - r)
+    # then moves the zero to one side. Breakpoints left of the zero lie on one stack, those right of it on
+    # another, shifted lazily; a walk to the new zero moves n^(1/3) of them on random outcomes, at most of the
+    # order of sqrt(n)
     count = len(values)
     left_at, left_change = np.empty(2 * count), np.empty(2 * count)
     right_at, right_change = np.empty(2 * count), np.empty(2 * count)
@@ -169,6 +160,8 @@ def _read_back(values: Array, zeros: Array, slope: float) -> Array:
 @compiled
 def values_of_one_more(weights: Array, ones: Array, label: float) -> Array:
     """Return the isotonic value of a record of `label` in each gap of the levels; sums are cumulative."""
+    # A record between levels k and k + 1 gets max over i <= k of min over j >= k of (Z_j - Z_i + y) /
+    # (C_j - C_i + 1). Both optima lie on lower convex hulls, and move to the right as k grows
     following = _next_on_hull(weights, ones)
     points = len(weights)
     hull = np.empty(points, dtype=np.int64)

@@ -2,24 +2,11 @@
 
 Mass of either outcome sits on nodes u_1 < ... < u_K, moves along the chain at the price of the gaps, and
 leaves at node k in the proportion (1 - u_k) : u_k, so that what leaves there is calibrated at u_k.
-Primal: the cheapest flow. Dual, program (14) of distance-from-calibration with s(u) eliminated:
-maximize sum mass_y * r_y with r_0, r_1 both 1-Lipschitz along the chain and (1-u) r_0 + u r_1 <= 0.
-The Newton matrix of the 2K potentials, interleaved by node, is banded with two bands above the diagonal,
-so LAPACK factors it in O(K). Mehrotra's predictor-corrector takes 10 to 80 steps. The program is solved on
-few nodes first, then where they are needed. The bounds are proven on the data whatever the nodes: `upper` is
-the cost of a plan that exists, `lower` the value of potentials feasible on the whole of [0, 1].
-
-Closed form, where one outcome occurs at a single prediction (up to three records, always): let all mass q of
-outcome 1 be at w, and masses of outcome 0 at predictions v. A feasible pair of potentials is a number b for
-outcome 1 and a number a(v) for each v with
-
-    (1 - u) a(v) + u b <= (1 - u) |u - v| + u |u - w|    for all u in [0, 1].
-
-For v <= w the right side is linear or concave between 0, v, w and 1, so that only those u count. For v > w it
-is convex between w and v and has one tangent. With b = 1 - w - 2 t^2 the largest a(v) is explicit. The u that
-is tight says where outcomes 0 of v meet outcomes 1 of w; the larger t, the less of outcome 1 is needed there.
-The best t is the one at which all of them together need q. A meeting point u is stored as its distance from
-1, which is the share of outcome 0 there and may be small.
+Dual, program (14) of distance-from-calibration with s(u) eliminated: maximize sum mass_y * r_y with r_0, r_1
+both 1-Lipschitz along the chain and (1-u) r_0 + u r_1 <= 0. The Newton matrix of the 2K potentials,
+interleaved by node, is banded, so LAPACK factors it in O(K); Mehrotra's predictor-corrector takes 10 to 80
+steps. The bounds hold whatever the nodes: `upper` is the cost of a plan that exists, `lower` the value of
+potentials feasible on the whole of [0, 1].
 """
 
 from __future__ import annotations
@@ -275,6 +262,17 @@ def _cut(nodes: Floats, per_gap: Floats, cuts: Floats, tolerance: float) -> Floa
 
 
 TINY = 1e-14  # ends of pieces that differ by rounding are one end
+
+
+# Closed form, where one outcome occurs at a single prediction (up to three records, always). Let all mass q
+# of outcome 1 be at w. A feasible pair of potentials is a number b for outcome 1 and a(v) for outcome 0 at v
+# with
+#     (1 - u) a(v) + u b <= (1 - u) |u - v| + u |u - w|    for all u in [0, 1].
+# For v <= w the right side is linear or concave between 0, v, w and 1, so that only those u count; for v > w
+# it is convex between w and v and has one tangent. With b = 1 - w - 2 t^2 the largest a(v) is explicit. The u
+# that is tight says where outcomes 0 of v meet outcomes 1 of w; the larger t, the less of outcome 1 is needed
+# there, and the best t is the one at which all of them together need q. A meeting point u is stored as its
+# distance from 1, which is the share of outcome 0 there and may be small.
 
 
 class Zeros(NamedTuple):

@@ -1,14 +1,9 @@
 """Proven bounds on the lower distance, from any approximate answer of the chain program.
 
 A plan is a distribution of calibrated predictions: `absorbed` mass at each of `nodes`. Moving the records
-there costs the sum over outcomes y of the earth mover distance between the mass of y and the plan's
-share of y, a closed form on the line, so any plan with the right mean gives an upper bound. A pair of
-1-Lipschitz potentials on all of [0, 1] gives a lower bound by program (12) of distance-from-calibration.
-
-On few nodes the potentials are nearly optimal, but a plan that absorbs at the nodes only is not: every
-record travels to a node. Where little mass of outcome y passes a node, what the node absorbs may leave where
-its records of y are, in proportion: then they hardly move, and the noise of the other outcome rides on a flow
-in one direction, where it costs nothing.
+there costs the sum over outcomes y of the earth mover distance between the mass of y and the plan's share of
+y, a closed form on the line: an upper bound for any plan with the right mean. Potentials that are 1-Lipschitz
+on all of [0, 1] give a lower bound by program (12) of distance-from-calibration.
 """
 
 from __future__ import annotations
@@ -174,6 +169,8 @@ class ChainPlan(NamedTuple):
 
 def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
     """Spread a plan at nodes over the neighboring levels; `shared` is their mass, as split_onto shares it."""
+    # Where little mass of outcome y passes a node, what it absorbs may leave where its records of y are: they
+    # hardly move, and the noise of the other outcome rides on a flow in one direction, where it costs nothing
     nodes, gaps, rates = plan.nodes, np.diff(plan.nodes), _rates(plan, shared)
     absorbed = np.maximum(plan.absorbed - (rates * shared).sum(axis=0), 0.0)
     in_place, leaving = np.empty(len(levels.values)), taken(nodes, absorbed)

@@ -1,8 +1,4 @@
-"""One order of the rows: by prediction, ties by a hash of everything else that is known of them.
-
-Also sums of many rows in many cells, without a hash table. Millions of cells do not fit into the processor's
-cache, so rows are first dealt into runs of neighboring cells, which touch little memory at a time.
-"""
+"""One order of the rows, ties by a hash of everything else known; and sums of many rows in many cells."""
 
 from __future__ import annotations
 

@@ -1,14 +1,11 @@
-"""Cheapest ways to cut or group levels: dynamic programs, and interval partitions.
+"""Cheapest ways to cut or group levels: each group moves to its mean outcome, which makes it calibrated.
 
-A group of levels is sent to its mean outcome, at the cost sum w |v - mean|; every grouping is one way to be
-calibrated, so its cost is an upper bound on the cheapest. `values` ascend (ties allowed), boundary b lies
-before level b, so a run from boundary i to boundary j holds levels i .. j-1. `curve` holds the cumulative
-residuals C_0 .. C_m: the bin from boundary i to j has the residual C_j - C_i and the hull v_{j-1} - v_i.
+`values` ascend (ties allowed). Boundary b lies before level b, so a run from boundary i to j holds levels
+i .. j-1; its residual is C_j - C_i of the curve of cumulative residuals, its hull v_{j-1} - v_i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -125,27 +122,15 @@ def run_of_levels(starts: Ints, levels: int) -> Ints:
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=levels))
 
 
-def cost_apart(values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0) -> float:
-    """Price the grouping in which every level is alone, as grouping_cost does."""
-    return _mean_move(
-        values, weights, lambda part: outcomes[part] / np.where(weights[part] > 0, weights[part], 1.0), alpha
-    )
-
-
 def grouping_cost(
     values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float = 1.0
 ) -> float:
     """Price a grouping: the mean distance^alpha from each level to the mean outcome of its group."""
     mass = np.bincount(group, weights)
     mean = np.bincount(group, outcomes) / np.where(mass > 0, mass, 1.0)  # some numbers may have no group
-    return _mean_move(values, weights, lambda part: mean[group[part]], alpha)
-
-
-def _mean_move(values: Floats, weights: Floats, means: Callable[[slice], Floats], alpha: float) -> float:
-    """Return the sum of weight times |value - mean|^alpha, `means` of a part of the levels at a time."""
 
     def moves(part: slice) -> Floats:
-        away = np.abs(values[part] - means(part))
+        away = np.abs(values[part] - mean[group[part]])
         return np.asarray(weights[part] * (away if alpha == 1 else away**alpha))
 
     return chunked_sum(moves, len(values))

@@ -1,10 +1,8 @@
 """Tallies of resampled rows: how often each cell of each model was drawn, many resamples in one pass.
 
-n rows drawn with replacement are a jump to a random row each, and memory answers jumps slowly. But rows
-that are drawn N times in all, each the same Poisson number of times independently, are N rows drawn with
-replacement, given N. So every row gets a Poisson number, in order, with a mean that leaves N a little below
-n, and only the few that are still missing are picked one by one: the same law, without the jumps. Rows
-with the same codes are drawn together: sums of Poisson numbers are Poisson numbers.
+Memory answers the jumps to n random rows slowly. But rows drawn N times in all, each the same Poisson number
+of times independently, are N rows drawn with replacement, given N. So every row gets a Poisson number, in
+order, with a mean that leaves N a little below n, and only the few still missing are picked one by one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The works that measures cite: their names in the registry, and BibTeX for `calibrant measures --bibtex`.
-
-The entries are in bibliography.bib next to this file. A citation of the registry begins with the authors'
-last names and the year of its entry.
-"""
+"""The works that measures cite, by the authors and year that a citation begins with."""
 
 from __future__ import annotations
 

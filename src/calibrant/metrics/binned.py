@@ -1,7 +1,6 @@
 """Expected calibration error (ECE): over bins, as most software has it, and over the distinct predictions.
 
-Levels are never split between bins, so ties cannot depend on row order. Certificates on sketches: a cell that
-an edge cuts may belong to either bin, in any part; where every edge is an edge of cells, the value is exact.
+Levels are never split between bins, so ties cannot depend on row order.
 """
 
 from __future__ import annotations

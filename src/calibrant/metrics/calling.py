@@ -1,8 +1,4 @@
-"""The forms every measure can be called in: with arrays, with Forecasts sorted once, or with a sketch's.
-
-Functions that return more than a number also take a frame and the names of its columns. The part of a
-docstring about outcomes, predictions and weights is written once, here.
-"""
+"""The forms a measure can be called in: with arrays, a frame, Forecasts sorted once, or those of a sketch."""
 
 from __future__ import annotations
 
@@ -131,12 +127,7 @@ class OfRows(Protocol[P, R_co]):
 
 
 class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
-    """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too.
-
-    Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original, whose
-    result may carry a proof, and `certified` also bounds the value on the raw rows behind a sketch. The
-    signature of the original is the one place where options and their defaults are written.
-    """
+    """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too."""
 
     __name__: str
 
@@ -174,20 +165,17 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
             return self.certified(forecasts, **options).value
 
     def core(self, forecasts: Forecasts, **options: Any) -> Certified:
+        """Take the measure of Forecasts as they are; the result may carry a proof."""
         return self._core(forecasts, **self._known(options))
 
     def value(self, forecasts: Forecasts, **options: Any) -> float:
-        """Take the measure of Forecasts as they are, without building the proof where that saves time."""
+        """Take the measure of Forecasts as they are, without its proof where that saves time."""
         if self._quick is not None:
             return float(self._quick(forecasts, **self.settings(options)))
         return float(self._core(forecasts, **self._known(options)))
 
     def certified(self, forecasts: Forecasts, **options: Any) -> Certified:
-        """Take the measure with bounds that hold on the raw rows, or refuse where a sketch has none.
-
-        A sketch that holds one prediction per cell has lost nothing but rounding: then a measure without
-        bounds is taken as it is.
-        """
+        """Take the measure with bounds that hold on the raw rows, or refuse where a sketch has none."""
         proven = self.core(forecasts, **options)
         if forecasts.cells is None:
             return proven
@@ -197,7 +185,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
             bounded = self.bounds_on_raw_rows(forecasts, proven, self.settings(options))
         except NoCertificateError:
             if not forecasts.exact:
-                raise
+                raise  # else one prediction per cell: nothing but rounding is lost
             bounded = self._rounding(forecasts, proven)
         return replace(bounded, exact=proven.exact) if forecasts.exact else bounded
 
@@ -237,11 +225,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
 
 
 def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
-    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns.
-
-    The forms are ``f(y_true, y_prob, *, sample_weight=None)``, ``f(frame, outcome=, prediction=,
-    weight=None)`` and ``f(forecasts)``; all take the options of the original after that.
-    """
+    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns."""
     return _accepting(core, clusters=False)  # type: ignore[no-any-return]
 
 

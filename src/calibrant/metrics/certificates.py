@@ -1,10 +1,9 @@
 """What a sketch proves of the raw rows: bounds that several measures share.
 
-A sketch replaces the predictions v_i of a cell by their weighted mean. The residual of the cell stays
-exact; what is lost is where in the cell it lies. Write r_i = w_i (y_i - v_i) for a record's residual,
-A for the absolute residual mass of a cell (`over` + `under`), h for the spread of its predictions, and
-d <= h for the largest distance from its mean to a prediction. Every rule below bounds, in exact
-arithmetic, what moving the residuals inside their cells can change, and adds `rounding`.
+A sketch replaces the predictions v_i of a cell by their weighted mean; its residual stays exact. Write A for
+the absolute residual mass of a cell (`over` + `under`), h for the spread of its predictions, and d <= h for
+the largest distance from its mean to a prediction. Each rule bounds what moving the residuals
+r_i = w_i (y_i - v_i) inside their cells can change, and adds `rounding`.
 """
 
 from __future__ import annotations
@@ -39,10 +38,8 @@ def no_certificate(name: str, reason: str = "") -> NoCertificateError:
 
 
 def rounding(forecasts: Forecasts) -> float:
-    """Bound the rounding of sums over the records: that of n terms errs by at most n units in the last place.
-
-    The order of summation does not matter, so it holds for every engine and every order of merging.
-    """
+    """Bound the rounding of sums over the records: n terms err by at most n units in the last place."""
+    # whatever the order of summation, so for every engine and every order of merging
     return 4 * EPS * (dot(forecasts.weights, forecasts.counts) + forecasts.levels + 16)
 
 

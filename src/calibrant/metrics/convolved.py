@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -117,7 +116,7 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
         raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
     total = float(np.sum(np.abs(forecasts.residuals)))  # cECE at bandwidth 0, its largest value
     if bandwidth is None and total <= MIN_BANDWIDTH_CELLS / GRIDS[-1]:
-        return Certified(total, 0.0, total, False, None, MappingProxyType({"bandwidth": total, "cells": 0}))
+        return Certified.bounded(total, 0.0, total, exact=False, bandwidth=total, cells=0)
     for cells in GRIDS:
         smoothed = ReflectedGaussian(forecasts.values, forecasts.residuals, cells)
         narrowest = MIN_BANDWIDTH_CELLS / cells
@@ -135,8 +134,8 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
         lower, upper = min(max(0.0, lower), value), max(min(upper, total), value)
         if upper - lower <= 2 * MAX_GRID_ERROR * value:
             break
-    details = {"bandwidth": width if bandwidth is None else float(bandwidth), "cells": cells}
-    return Certified(value, lower, upper, False, None, MappingProxyType(details))
+    width = width if bandwidth is None else float(bandwidth)
+    return Certified.bounded(value, lower, upper, exact=False, bandwidth=width, cells=cells)
 
 
 @convolved_calibration_error.certificate

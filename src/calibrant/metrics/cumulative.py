@@ -165,10 +165,7 @@ def _ratios(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array
     return 1 + residuals.sum(axis=1) / expected if expected > 0 else None
 
 
-def _ratio_deviation(forecasts: Forecasts) -> float:
-    return null_deviation(forecasts) / forecasts.mean_prediction
-
-
+_RATIO_LAW = replace(NORMAL, scale=lambda f: null_deviation(f) / f.mean_prediction)
 observed_expected_ratio.certificate(lambda forecasts, measured, _: rounded(forecasts, measured))
 
 
@@ -196,7 +193,7 @@ IN_THE_LARGE_MEASURES = (
         largest=math.inf,
         ideal=1.0,
         signed=True,
-        null=Null(_ratios, mean=lambda *_: 1.0, law=replace(NORMAL, scale=_ratio_deviation), two_sided=True),
+        null=Null(_ratios, mean=lambda *_: 1.0, law=_RATIO_LAW, two_sided=True),
         citation=VALIDATION_PAPER,
     ),
 )

@@ -1,8 +1,4 @@
-"""The table of measures in reading order, and how to look them up by name and take them with certificates.
-
-To add a measure, write its function and its row in the file of its family and, for a new file, name it here.
-`calibrant measures`, evaluations, docs, law tests and benchmarks are all made from these rows.
-"""
+"""The table of measures in reading order, and how to look them up by name and take them with certificates."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Limit laws of test statistics under calibration, with tails that are right to log p-values of 1e-300.
 
-The cumulative curve of calibrated forecasts, divided by its standard deviation sigma, tends to Brownian
-motion on [0, 1]. Near 0 the usual series for the distribution function is used; in the tail its
-complement (the same theta function after Jacobi's transformation), so that nothing cancels.
+The cumulative curve of calibrated forecasts, divided by its standard deviation, tends to Brownian motion on
+[0, 1]. Its series serve near 0, and their complements (Jacobi's transformation) in the tail: nothing cancels.
 """
 
 from __future__ import annotations
@@ -120,18 +119,15 @@ def simulated_extremes(p: Array, ends: npt.NDArray[np.intp], draws: int, seed: i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """The limit law of statistic / scale: its name, the log of its upper tail, its mean.
-
-    `leverage` says how much each level's residual counts, where not all count alike: the law is a limit of
-    that sum as well. `fractions` says that the statistic estimates variances where outcomes are fractions.
-    """
+    """The limit law of statistic / scale."""
 
     name: str
     log_tail: Callable[[float], float]
     mean: float
     scale: Callable[[Forecasts], float]
+    # how much each level's residual counts, where not all count alike: the law is a limit of that sum as well
     leverage: Callable[[Forecasts], Array] | None = None
-    fractions: bool = False
+    fractions: bool = False  # whether the statistic estimates variances where outcomes are fractions
 
 
 def null_deviation(forecasts: Forecasts) -> float:
@@ -149,11 +145,6 @@ def _brier_deviation(forecasts: Forecasts) -> float:
     return math.sqrt(chunked_sum(terms, forecasts.levels))
 
 
-def _brier_leverage(forecasts: Forecasts) -> Array:
-    """Return what a residual adds to the Brier score: next to nothing near 1/2, however many lie there."""
-    return np.asarray(1 - 2 * forecasts.values)
-
-
 BROWNIAN_RANGE = Law("range of Brownian motion", log_range_tail, 2 * math.sqrt(2 / math.pi), null_deviation)
 BROWNIAN_LARGEST = Law(
     "largest absolute value of Brownian motion", log_largest_tail, math.sqrt(math.pi / 2), null_deviation
@@ -164,5 +155,5 @@ SPIEGELHALTER = Law(
     log_normal_tail,
     math.sqrt(2 / math.pi),
     _brier_deviation,
-    leverage=_brier_leverage,
+    leverage=lambda forecasts: 1 - 2 * forecasts.values,  # what a residual adds to the score
 )

@@ -28,25 +28,20 @@ Tables = Callable[[Forecasts, Array, Array, Settings], Array | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Null:
-    """A measure under calibration; where a field is absent, simulation with the measure itself answers.
+    """A measure under calibration; where a field is absent, simulation with the measure itself answers."""
 
-    `batch` and `mean` return None where the settings given are not theirs. `residuals_only` says that the
-    batch needs predictions and residuals and nothing else, so that it also holds when weights change.
-    `power` k says: at given weights the value is the k-th power of a seminorm of the residuals (options may
-    change k), so the k-th roots of two values differ by at most the seminorm of the difference.
-    `deviation` bounds how far the value moves in another way. `tables` takes many data sets on the same
-    predictions, each with outcomes and weights of its own (0 where a level was not drawn), where residuals do
-    not say enough; it gives infinity where a data set has no value, and None where it does not serve.
-    `merging` bounds how much the seminorm of a noise changes when its cumulative curve moves by this much:
-    the integral of the move, and the root of the integral of its square.
-    """
-
-    batch: Batch | None = None
+    batch: Batch | None = None  # it and others return None where the settings given are not theirs
+    # of many data sets on the same predictions, with outcomes and weights of their own (0: a level not
+    # drawn); infinity where a data set has no value
     tables: Tables | None = None
+    # how much the seminorm of a noise changes at most when its cumulative curve moves by this area (integral)
+    # and length (root of the integral of the square)
     merging: Merging | None = None
-    residuals_only: bool = False
+    residuals_only: bool = False  # predictions and residuals suffice: the batch holds when weights change
+    # at given weights the value is this power of a seminorm of the residuals (options may change it), so the
+    # roots of two values differ by at most the seminorm of the difference
     power: int = 0
-    deviation: Deviation | None = None
+    deviation: Deviation | None = None  # another bound on how far the value moves
     mean: Mean | None = None  # exact, not a limit
     law: Law | None = None
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
@@ -78,9 +73,8 @@ nothing of the kind is known.
 class Measure:
     """What the library knows of a measure; every list, table, test and benchmark is made from this.
 
-    The properties are those of the distance paper (continuous, complete, sound, consistent) and of the
-    truthfulness paper. They are claims about the population measure and are tested where a test can see them.
-    Defaults are those of a calibration error between 0 and 1; a row states where a measure differs.
+    Properties are those of the distance and truthfulness papers: claims about the population measure, tested
+    where a test can see them. Defaults are those of a calibration error between 0 and 1.
     """
 
     name: str

@@ -389,10 +389,6 @@ def _concordances(outcomes: Array, weights: Array) -> Array:
     return np.asarray(np.divide(pairs, events * rest, out=np.full(len(outcomes), np.inf), where=known))
 
 
-def _concordance_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
-    return _concordances(outcomes, np.broadcast_to(weights, outcomes.shape))
-
-
 @c_statistic.rounding
 def _concordance_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
     """Bound what rounding moves: the weight of non-events is a difference of sums."""
@@ -420,7 +416,7 @@ DISCRIMINATION_MEASURES = (
         ideal=1.0,
         signed=True,
         needs_both_outcomes=True,
-        null=Null(tables=_concordance_tables),
+        null=Null(tables=lambda _, outcomes, weights, settings: _concordances(outcomes, weights)),
         citation=CONCORDANCE_PAPER,
     ),
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -223,12 +222,10 @@ def worst_loss(thresholds: Array, peaks: Array) -> float:
 
 
 def certified_worst(mu: Array, peaks: Array, used: Mapping[str, Any] = NOTHING) -> Certified:
-    """Return the largest loss of any task with payoffs in [0, 1], with the task in the details.
-
-    The loss is twice the height over 1/2 of the worst pair; the task has curvature 2, split over its two
-    thresholds. Crossing a threshold earns (1 - mu) mass if y = 1 and gives up mu mass if y = 0.
-    """
+    """Return the largest loss of any task with payoffs in [0, 1], with the task in the details."""
     ends, heights, share, bound = _worst_pair(mu, peaks)
+    # curvature 2, split over two thresholds: crossing one earns (1 - mu) mass if y = 1, gives up mu mass if y
+    # = 0
     masses = 2.0 * np.array([share, 1.0 - share])
     losses = masses * heights
     value = float(losses.sum())
@@ -239,9 +236,9 @@ def certified_worst(mu: Array, peaks: Array, used: Mapping[str, Any] = NOTHING) 
     payoff = np.clip(np.column_stack((if_zero, if_one)), 0.0, 1.0)
     low, high = (end if counts else None for end, counts in zip(ends, felt, strict=True))
     task = WorstTask(value, thresholds, losses[felt], payoff)
-    details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task, **used})
     upper = max(value, 2.0 * bound)
-    return Certified(value, value, upper, upper - value <= 1e-12, None, details)
+    details = {"threshold_low": low, "threshold_high": high, "task": task, **used}
+    return Certified.bounded(value, value, upper, upper - value <= 1e-12, **details)
 
 
 def _worst_pair(mu: Array, peaks: Array) -> tuple[tuple[float, float], tuple[float, float], float, float]:

@@ -1,8 +1,4 @@
-"""The cheapest grouping of levels with a proven lower bound: column generation (the page "Upper distance").
-
-Every grouping is one way to be calibrated, so its cost bounds the upper distance from above. Prices per level
-that no group undercuts bound it from below: a grouping costs at least the sum of the prices.
-"""
+"""The cheapest grouping of levels with a proven bound: column generation (the page "Upper distance")."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ With |u - v|^alpha there is no chain structure: a plain linear program, for few 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -84,15 +83,17 @@ def lower_distance(
     if alpha != 1:
         return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
     nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
-    details = {
-        "nodes": len(nearest.nodes),
-        "calibrated_values": nearest.nodes,
-        "calibrated_weights": nearest.absorbed,
-        "corners": nearest.corners,
-        "potentials": nearest.potentials,
-    }
-    exact = nearest.upper - nearest.lower <= 1e-15
-    return Certified(nearest.cost, nearest.lower, nearest.upper, exact, None, MappingProxyType(details))
+    return Certified.bounded(
+        nearest.cost,
+        nearest.lower,
+        nearest.upper,
+        exact=nearest.upper - nearest.lower <= 1e-15,
+        nodes=len(nearest.nodes),
+        calibrated_values=nearest.nodes,
+        calibrated_weights=nearest.absorbed,
+        corners=nearest.corners,
+        potentials=nearest.potentials,
+    )
 
 
 @accepts_rows
@@ -220,8 +221,7 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
         if upper - lower <= tolerance or len(more) == 0:
             break
         targets = np.union1d(targets, more)
-    details = MappingProxyType({"targets": len(targets)})
-    return Certified(upper, min(lower, upper), upper, upper - lower <= 1e-15, None, details)
+    return Certified.bounded(upper, min(lower, upper), upper, upper - lower <= 1e-15, targets=len(targets))
 
 
 def distance_onto(permitted: npt.ArrayLike, levels: ChainLevels, alpha: float) -> Certified:
@@ -247,7 +247,7 @@ def distance_onto(permitted: npt.ArrayLike, levels: ChainLevels, alpha: float) -
     lower, upper = float(mass[0] @ reach[0] + mass[1] @ reach[1]), float(answer.fun)
     absorbed = np.asarray(answer.x).reshape(2, len(values), len(targets)).sum(axis=(0, 1))
     details = {"calibrated_values": targets, "calibrated_weights": absorbed}
-    return Certified(upper, min(lower, upper), upper, upper - lower <= 1e-9, None, MappingProxyType(details))
+    return Certified.bounded(upper, min(lower, upper), upper, upper - lower <= 1e-9, **details)
 
 
 def _solved(targets: Array, values: Array, mass: Array, alpha: float) -> Any:

@@ -16,7 +16,6 @@ from calibrant.kernels.cumulative import shifted_error
 from calibrant.kernels.partitions import (
     best_grouping,
     contiguous_groups,
-    cost_apart,
     grouping_cost,
     least_average_width,
     least_largest_width,
@@ -205,15 +204,14 @@ def _nearest(
         cost, group = improved_grouping(values, weights, outcomes, [together, apart], alpha, kicks=2)
     else:
         of_runs = runs.cost if alpha == 1 else grouping_cost(values, weights, outcomes, together, alpha)
-        of_levels = cost_apart(values, weights, outcomes, alpha)
+        of_levels = grouping_cost(values, weights, outcomes, apart, alpha)
         cost, group = min(of_runs, of_levels), together if of_runs <= of_levels else apart
     found = Bracket(0.0, cost, group)
     if time_limit > 0:
         found = proven_grouping(values, weights, outcomes, found, alpha, time_limit)
     jensen = proven_lower(forecasts) ** alpha  # E|u - v|^alpha >= (E|u - v|)^alpha
     lower = min(max(jensen, found.lower), found.upper)
-    details = MappingProxyType({"group": found.group})
-    return Certified(found.upper, lower, found.upper, found.upper - lower <= 1e-15, None, details)
+    return Certified.bounded(found.upper, lower, found.upper, found.upper - lower <= 1e-15, group=found.group)
 
 
 def proven_grouping(
@@ -333,7 +331,7 @@ def interval_calibration_error(
     if len(boundaries) > forecasts.levels:
         return Certified.point(cost, **details)
     lower = proven_lower(forecasts)  # lower <= upper distance <= interval error
-    return Certified(cost, min(lower, cost), cost, False, None, MappingProxyType(details))
+    return Certified.bounded(cost, min(lower, cost), cost, exact=False, **details)
 
 
 def _surrogate(forecasts: Forecasts) -> Certified:
