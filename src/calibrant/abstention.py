@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError
 from calibrant.formatting import confidence_text, percent, pluralize, pvalue_phrase
 from calibrant.frames import resolve_inputs
+from calibrant.inference.pvalues import LEVEL, exceedance
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.null_laws import simulated_extremes
@@ -69,38 +70,39 @@ class RiskCoverage(Result):
 
     def at(self, coverage: float) -> tuple[float, float, float]:
         """Return coverage, promised and realized risk at the smallest coverage that reaches `coverage`."""
-        place = min(int(np.searchsorted(self.coverage, coverage - 1e-12)), len(self.coverage) - 1)
+        place = self._place(coverage)
         return float(self.coverage[place]), float(self.promised[place]), float(self.realized[place])
 
+    def _place(self, coverage: float) -> int:
+        return min(int(np.searchsorted(self.coverage, coverage - 1e-12)), len(self.coverage) - 1)
+
     def __str__(self) -> str:
+        _, promised_of_all, wrong_of_all = self.at(1.0)
         half, promised, realized = self.at(0.5)
         text = (
-            f"Answering everything: {percent(float(self.realized[-1]))} wrong of "
-            f"{pluralize(self.n, 'record')}, {percent(float(self.promised[-1]))} promised. "
-            f"Answering the most confident {percent(half)}: {percent(realized)} wrong, "
-            f"{percent(promised)} promised. "
+            f"Answering everything: {percent(wrong_of_all)} wrong of {pluralize(self.n, 'record')}, "
+            f"{percent(promised_of_all)} promised. Answering the most confident {percent(half)}: "
+            f"{percent(realized)} wrong, {percent(promised)} promised. "
         )
         worse = pvalue_phrase(self.overconfidence_pvalue, self.draws)
         better = pvalue_phrase(self.underconfidence_pvalue, self.draws)
-        if self.overconfidence_pvalue <= 0.05:
+        if self.overconfidence_pvalue <= LEVEL:
             return f"{text}More errors than promised ({worse})."
-        if self.underconfidence_pvalue <= 0.05:
+        if self.underconfidence_pvalue <= LEVEL:
             return f"{text}Fewer errors than promised ({better})."
         return f"{text}No difference beyond chance (more errors: {worse}; fewer: {better})."
 
     def sheet(self) -> Table:
         """Return the risk at a few coverages as a table."""
-        columns = ("answered", "confidence", "promised wrong", "wrong")
-        places = sorted({int(np.searchsorted(self.coverage, c - 1e-12)) for c in COVERAGES_SHOWN})
         lines = (
             (
                 text_cell(percent(self.coverage[k])),
                 number_cell(self.threshold[k], f"≥ {self.threshold[k]:.4g}"),
                 *(number_cell(risk[k], percent(risk[k])) for risk in (self.promised, self.realized)),
             )
-            for k in places
+            for k in sorted(set(map(self._place, COVERAGES_SHOWN)))
         )
-        return Table(columns, tuple(lines))
+        return Table(("answered", "confidence", "promised wrong", "wrong"), tuple(lines))
 
     @property
     def curve(self) -> list[dict[str, float]]:
@@ -131,12 +133,6 @@ def risk_coverage(
     ----------
     confidence
         Of the band that a calibrated model stays in.
-    draws, seed
-        Simulated data sets for the p-values and the band, and their seed.
-
-    Returns
-    -------
-    RiskCoverage
 
     Examples
     --------
@@ -149,29 +145,20 @@ def risk_coverage(
     n = len(y)
     gaps = np.cumsum(p - y)[ends] / n  # realized minus promised errors, per record
     null = simulated_extremes(p, ends, count, used)[:, ::-1] / n
-    found = np.array([max(0.0, gaps.max()), max(0.0, -gaps.min())])
-    reached = np.count_nonzero(null >= found * (1 - 1e-9) - 1e-15, axis=0)
-    (over, under), pvalues = found.tolist(), ((1 + reached) / (count + 1)).tolist()
+    over, under = max(0.0, float(gaps.max())), max(0.0, float(-gaps.min()))
     promised, realized, answered = np.cumsum(1 - p)[ends], np.cumsum(1 - y)[ends], ends + 1.0
-
-    def area(answered: Array, errors: Array) -> float:
-        """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order."""
-        counts = np.arange(1.0, n + 1)
-        knots = np.append(0.0, answered), np.append(0.0, errors)  # inside a tie, expected errors grow evenly
-        return float(np.mean(np.interp(counts, *knots) / counts))
-
-    aurc = area(answered, realized)
+    aurc = _area(answered, realized)
     return RiskCoverage(
         coverage=answered / n,
         promised=promised / answered,
         realized=realized / answered,
         threshold=p[ends],
         aurc=aurc,
-        excess_aurc=aurc - area(np.array([y.sum(), n]), np.array([0.0, n - y.sum()])),
+        excess_aurc=aurc - _area(np.array([y.sum(), n]), np.array([0.0, n - y.sum()])),
         overconfidence=over,
-        overconfidence_pvalue=pvalues[0],
+        overconfidence_pvalue=exceedance(over, null[:, 0]),
         underconfidence=under,
-        underconfidence_pvalue=pvalues[1],
+        underconfidence_pvalue=exceedance(under, null[:, 1]),
         band=float(np.quantile(null.max(axis=1), level, method="higher")),
         confidence=level,
         n=n,
@@ -179,6 +166,13 @@ def risk_coverage(
         draws=count,
         seed=used,
     )
+
+
+def _area(answered: Array, errors: Array) -> float:
+    """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order."""
+    counts = np.arange(1.0, answered[-1] + 1)
+    knots = np.append(0.0, answered), np.append(0.0, errors)  # inside a tie, expected errors grow evenly
+    return float(np.mean(np.interp(counts, *knots) / counts))
 
 
 def _most_confident_first(
@@ -217,24 +211,20 @@ class AbstentionThreshold(Result):
     more_labels: int | None = None
 
     def __str__(self) -> str:
-        sure = confidence_text(self.confidence)
-        if self.threshold is not None:
-            where = f"Answer above a confidence of {self.threshold:.6g}"
-            where = where if self.answered < self.n else "Answer everything"
-            here = f"{pluralize(self.errors, 'error')} here ({percent(self.risk or 0)})"
-            return (
-                f"{where}: {percent(self.coverage)} of {pluralize(self.n, 'record')}, {here}. The true error "
-                f"rate is at most {percent(self.target)} with {sure} confidence, if rows are independent and "
-                "errors are rarer at higher confidence."
-            )
-        more = (
-            f"About {pluralize(self.more_labels, 'more labeled record')} would be enough at these rates."
-            if self.more_labels
-            else "The error rate is too high even among the most confident: more labels would not help."
-        )
+        sure, records = confidence_text(self.confidence), pluralize(self.n, "record")
+        target = f"at most {percent(self.target)}"
+        if self.threshold is None:
+            more = "The error rate is too high even among the most confident: more labels would not help."
+            if self.more_labels:
+                labels = pluralize(self.more_labels, "more labeled record")
+                more = f"About {labels} would be enough at these rates."
+            return f"No threshold guarantees an error rate of {target} ({sure} confidence, {records}). {more}"
+        where = f"Answer above a confidence of {self.threshold:.6g}"
         return (
-            f"No threshold guarantees an error rate of at most {percent(self.target)} ({sure} confidence, "
-            f"{pluralize(self.n, 'record')}). {more}"
+            f"{where if self.answered < self.n else 'Answer everything'}: {percent(self.coverage)} of "
+            f"{records}, {pluralize(self.errors, 'error')} here ({percent(self.risk or 0)}). The true error "
+            f"rate is {target} with {sure} confidence, if rows are independent and errors are rarer at "
+            "higher confidence."
         )
 
 
@@ -270,10 +260,6 @@ def choose_threshold(
     clusters
         Refused: with correlated rows the promise breaks twice as often as stated.
 
-    Returns
-    -------
-    AbstentionThreshold
-
     Examples
     --------
     >>> found = choose_threshold([1] * 59 + [0], [0.9] * 59 + [0.4], risk=0.05)
@@ -283,17 +269,15 @@ def choose_threshold(
     True
     """
     if clusters is not None:
+        rule = "cannot be given: the guarantee needs independent rows"
         hint = "keep one record per cluster, or choose on the clusters' means"
-        raise InvalidInputError(
-            "clusters", "cannot be given: the guarantee needs independent rows", hint=hint
-        )
+        raise InvalidInputError("clusters", rule, hint=hint)
     target, level = open_share("risk", risk), open_share("confidence", confidence)
     y, p, ends, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
-    n = len(y)
     # a set is given by the next prediction, which is strictly below it; the last by 0, fixed beforehand
     below = np.append(p[ends[:-1] + 1], 0.0)
     ends, below = (ends, below) if p[-1] > 0 else (ends[:-1], below[:-1])
-    answered, errors = ends + 1, np.cumsum(1 - y)[ends]
+    answered, errors, n = ends + 1, np.cumsum(1 - y)[ends], len(y)
     best = _largest_promised(answered, errors, n, target, level)
     if best is None:
         more = _more_labels(answered, errors, n, target, level)
@@ -308,7 +292,7 @@ def _smallest_promised(risk: float, confidence: float) -> int:
 
 
 def _largest_promised(answered: Any, errors: Array, n: int, risk: float, confidence: float) -> int | None:
-    """Return the last set that passes, by the fallback procedure over starts that double; None if none."""
+    """Return the last set that passes, by the fallback procedure over starts that double."""
     from scipy.special import bdtr
 
     first = _smallest_promised(risk, confidence)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.columns import code_labels, first_codes
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import (
@@ -17,7 +18,6 @@ from calibrant.inputs import (
     check_aligned,
     check_missing,
     check_same_length,
-    is_missing,
     numeric_vector,
     positive_number,
     row_labels,
@@ -110,14 +110,15 @@ class Censored:
         )
 
     def __str__(self) -> str:
-        number, inside = pluralize(len(self), "record"), " within strata" if self.strata.max() > 0 else ""
-        weighted = f"up to {format_value(self.largest_weight)} times in their place"
+        number, when = pluralize(len(self), "record"), f"censored before {self.horizon:g}"
         if not self.censored:
-            return f"None of {number} was censored before {self.horizon:g}: outcomes count as they are."
+            return f"None of {number} was {when}: outcomes count as they are."
+        inside = " within strata" if self.strata.max() > 0 else ""
         return (
-            f"{self.censored:,} of {number} were censored before {self.horizon:g}; the others are weighted "
-            f"{weighted} and carry as much information as about {round(self.effective):,} records. This "
-            f"assumes that censoring does not depend on the prediction{inside}."
+            f"{self.censored:,} of {number} were {when}; the others are weighted up to "
+            f"{format_value(self.largest_weight)} times in their place and carry as much information as "
+            f"about {round(self.effective):,} records. This assumes that censoring does not depend on the "
+            f"prediction{inside}."
         )
 
 
@@ -197,11 +198,8 @@ def _codes(strata: Any, times: Array) -> npt.NDArray[np.intp]:
     if labels.ndim != 1:
         raise InvalidInputError("strata", "must be one-dimensional", f"got shape {labels.shape}")
     check_same_length(labels, times, ("strata", "time"))
-    names: dict[Any, int] = {}
-    found = [-1 if is_missing(label) else names.setdefault(label, len(names)) for label in labels.tolist()]
-    ranked = sorted(names, key=lambda label: (type(label).__name__, str(label)))  # whatever the row order
-    number = np.append(np.argsort([names[label] for label in ranked]), -1)
-    return np.asarray(number[found], dtype=np.intp)
+    coded = code_labels("strata", *first_codes("strata", labels.tolist()), nominal=True)
+    return np.asarray(coded.codes, dtype=np.intp) - coded.missing
 
 
 def content_order(

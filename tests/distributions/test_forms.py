@@ -13,7 +13,7 @@ from scipy.stats import gamma, norm, poisson
 
 import calibrant as cb
 from calibrant import distributions as cd
-from calibrant.distributions.forms import as_rows
+from calibrant.distributions.forms import ForecastRows
 
 VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.0000001, 2.0, 1e6])
 LEVELS = [0.1, 0.25, 0.5, 0.9]
@@ -22,7 +22,7 @@ LEVELS = [0.1, 0.25, 0.5, 0.9]
 @given(st.lists(st.tuples(VALUES, st.lists(VALUES, min_size=3, max_size=3)), min_size=1, max_size=5))
 def test_members(rows: list[tuple[float, list[float]]]) -> None:
     y, members = np.array([a for a, _ in rows]), np.array([b for _, b in rows])
-    _, form, _ = as_rows(y, members)
+    form = ForecastRows.of(y, members).form
     low, high = form.pit(y)
     assert list(zip(low, high, strict=True)) == [beyond.member_interval(b, a) for a, b in rows]
     for z in (0.5, 1.0):
@@ -38,7 +38,7 @@ def test_members(rows: list[tuple[float, list[float]]]) -> None:
 @given(st.lists(st.tuples(VALUES, st.lists(VALUES, min_size=4, max_size=4)), min_size=1, max_size=5))
 def test_quantiles(rows: list[tuple[float, list[float]]]) -> None:
     y, quantiles = np.array([a for a, _ in rows]), np.sort([b for _, b in rows], axis=1)
-    _, form, _ = as_rows(y, quantiles, levels=LEVELS)
+    form = ForecastRows.of(y, quantiles, levels=LEVELS).form
     low, high = form.pit(y)
     expected = [beyond.quantile_interval(b, LEVELS, a) for a, b in zip(y, quantiles, strict=True)]
     assert list(zip(low, high, strict=True)) == expected
@@ -53,7 +53,7 @@ def test_quantiles(rows: list[tuple[float, list[float]]]) -> None:
 @given(st.lists(st.tuples(VALUES, st.lists(st.floats(0, 1), min_size=3, max_size=3)), min_size=1, max_size=5))
 def test_cdf_values(rows: list[tuple[float, list[float]]]) -> None:
     y, values, at = np.array([a for a, _ in rows]), np.sort([b for _, b in rows], axis=1), [0.0, 1.0, 2.0]
-    _, form, _ = as_rows(y, values, thresholds=at)
+    form = ForecastRows.of(y, values, thresholds=at).form
     low, high = form.pit(y)
     expected = [beyond.cdf_interval(b, at, a) for a, b in zip(y, values, strict=True)]
     assert list(zip(low, high, strict=True)) == expected
@@ -65,10 +65,10 @@ def test_cdf_values(rows: list[tuple[float, list[float]]]) -> None:
 def test_known_answers() -> None:
     found = cd.pit([2], [[1, 2, 3]])
     assert (found.low[0], found.high[0]) == (0.25, 0.75)
-    _, form, _ = as_rows([0.5], [[0, 1]])
+    form = ForecastRows.of([0.5], [[0, 1]]).form
     assert (form.crps(np.array([0.5]))[0], form.crps(np.array([0.5]), fair=True)[0]) == (0.25, 0.0)  # type: ignore
     y = norm.rvs(size=100_000, random_state=0)
-    _, standard, _ = as_rows(y, norm(0, 1))
+    standard = ForecastRows.of(y, norm(0, 1)).form
     assert np.mean(standard.crps(y)) == pytest.approx(1 / math.sqrt(math.pi), abs=0.005)
 
 
@@ -83,14 +83,14 @@ def test_crps_of_distributions() -> None:
     y, mu = np.linspace(-4, 4, 41), np.linspace(1, -1, 41)
     z = (y - mu) / 2
     closed = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
-    _, form, _ = as_rows(y, norm(mu, 2))
+    form = ForecastRows.of(y, norm(mu, 2)).form
     assert form.crps(y) == pytest.approx(closed, abs=1e-10)
     grid = np.linspace(0, 60, 600_001)
     f, x = gamma.cdf(grid, 3), 2.5
     expected = np.trapezoid((f - (x <= grid)) ** 2, grid)
-    _, skewed, _ = as_rows([x], gamma(3))
+    skewed = ForecastRows.of([x], gamma(3)).form
     assert skewed.crps(np.array([x]))[0] == pytest.approx(expected, abs=1e-5)
-    _, counts, _ = as_rows([4], poisson(3.3))
+    counts = ForecastRows.of([4], poisson(3.3)).form
     k = np.arange(60)
     assert counts.crps(np.array([4.0]))[0] == pytest.approx(np.sum((poisson.cdf(k, 3.3) - (k >= 4)) ** 2))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,22 +11,23 @@ import numpy.typing as npt
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.inputs import check_missing, numeric_vector, to_array
+from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array
 
 MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
 ALPHA = 0.05  # of the tests of a table together
 USUAL_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles, where the forecast has all of them
-MISSING_AND_DRAWS = """\
+MISSING = """\
 missing
     Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-draws, seed
-    Simulated data sets for the p-values, and the seed of everything random.
 """
-FORECAST = """\
+OUTCOMES = f"""\
 y_true
     The outcomes: numbers.
-forecast
+{MISSING}"""
+FORECAST = f"""\
+{OUTCOMES}forecast
     One row per outcome with the members of an ensemble; or with quantiles, or values of the CDF; or
     any object with a vectorized `cdf`, such as a frozen distribution of SciPy.
 levels, thresholds
@@ -42,9 +43,6 @@ class ForecastTable:
 
     def below_and_equal(self, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         return np.sum(self.values < y[:, None], axis=1), np.sum(self.values == y[:, None], axis=1)
-
-    def take(self, rows: npt.NDArray[np.bool_]) -> Self:
-        return replace(self, values=self.values[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,16 +88,13 @@ class Quantiles(ForecastTable):
         return bounds[below], bounds[below + np.maximum(equal, 1)]
 
     def cdf(self, z: float) -> Array:
-        ends = self.levels[0] / 2, (1 + self.levels[-1]) / 2
-        below = np.sum(self.values <= z, axis=1)
-        k, rows = len(self.levels), np.arange(len(self.values))
-        low, high = np.clip(below - 1, 0, k - 1), np.clip(below, 0, k - 1)
+        below, rows = np.sum(self.values <= z, axis=1), np.arange(len(self.values))
+        low, high = (np.clip(place, 0, len(self.levels) - 1) for place in (below - 1, below))
         left, right = self.values[rows, low], self.values[rows, high]
-        share = np.where(right > left, (z - left) / np.where(right > left, right - left, 1.0), 0.0)
+        share = (z - left) / np.where(right > left, right - left, 1.0)
         inner = self.levels[low] + share * (self.levels[high] - self.levels[low])
-        at_last = (below == k) & (self.values[:, -1] == z)
-        inner = np.where(at_last, self.levels[-1], np.where(below == k, ends[1], inner))
-        return np.asarray(np.where(below == 0, ends[0], inner))
+        outside = [below == 0, self.values[:, -1] < z]
+        return np.select(outside, [self.levels[0] / 2, (1 + self.levels[-1]) / 2], inner)
 
     def quantile(self, level: float) -> tuple[Array, float, float | Array]:
         place = int(np.argmin(np.abs(self.levels - level)))
@@ -170,8 +165,7 @@ class Distribution:
             # where F(y) rounds to 0 or 1, levels stay inside: quantiles there may be infinite
             below, above = (np.clip(level, 1e-300, 1 - 1e-16) for level in (u * node, u + (1 - u) * node))
             score = below * (y - self._quantiles(below)) * u
-            top = (1 - u) * (1 - node)
-            score += top * (self._quantiles(above) - y) * (1 - u)
+            score += (1 - u) * (1 - node) * (self._quantiles(above) - y) * (1 - u)
             total += weight * 2 * score
         return total
 
@@ -209,9 +203,6 @@ class Distribution:
         reject_rows("forecast", f"must not have a .{method} of NaN", kept, np.isnan(kept))
         return kept
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> Distribution:
-        return replace(self, rows=np.flatnonzero(rows))
-
 
 Form = Members | Quantiles | CdfValues | Distribution
 
@@ -222,32 +213,48 @@ def quantile_scores(y: Array, quantiles: Array, levels: Array) -> Array:
     return np.where(over >= 0, (1 - levels) * over, -levels * over)
 
 
-def as_rows(
-    y_true: Any, forecast: Any, levels: Any = None, thresholds: Any = None, missing: Missing = "error"
-) -> tuple[Array, Form, int]:
-    """Check outcomes and forecasts; return both without rows that have a gap, and how many those are."""
-    check_missing(missing=missing)
-    y = numeric_vector(y_true, "y_true").astype(np.float64)
-    form, gaps = _form(forecast, len(y), levels, thresholds)
-    if missing == "error":
-        reject_rows("y_true", "must not be missing", y, np.isnan(y), DROP_MISSING)
-        reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)
-    absent = np.isnan(y) | gaps
-    if absent.all():
-        raise InvalidInputError("y_true", "must have a row without missing values", "got none")
-    reject_rows("y_true", "must be finite", y, np.isinf(y))
-    kept = form.take(~absent) if absent.any() else form
-    _check(kept)
-    return y[~absent], kept, int(absent.sum())
+@dataclass(frozen=True, slots=True, eq=False)
+class ForecastRows:
+    """Outcomes and forecasts of the rows without a gap, and how to simulate on them."""
+
+    y: Array
+    form: Form
+    dropped: int
+    draws: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls, y_true: Any, forecast: Any, levels: Any = None, thresholds: Any = None,
+        missing: Missing = "error", draws: int = 1, seed: int | None = 0,
+    ) -> Self:  # fmt: skip
+        check_missing(missing=missing)
+        if levels is not None and thresholds is not None:
+            hint = "levels= with quantiles, thresholds= with values of the CDF"
+            raise InvalidInputError("levels and thresholds", "exclude each other", hint=hint)
+        y = numeric_vector(y_true, "y_true").astype(np.float64)
+        values = None if hasattr(forecast, "cdf") else _numbers(forecast, len(y))
+        gaps = np.zeros(len(y), dtype=bool) if values is None else np.isnan(values).any(axis=1)
+        if missing == "error":
+            reject_rows("y_true", "must not be missing", y, np.isnan(y), DROP_MISSING)
+            reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)
+        kept = ~(np.isnan(y) | gaps)
+        if not kept.any():
+            raise InvalidInputError("y_true", "must have a row without missing values", "got none")
+        reject_rows("y_true", "must be finite", y, np.isinf(y))
+        if values is None:
+            form: Form = Distribution(forecast, len(y), np.flatnonzero(kept))
+        else:
+            form = _form(values[kept], levels, thresholds)
+        return cls(y[kept], form, int(np.sum(~kept)), checked_draws(draws), recorded_seed(seed))
+
+    @property
+    def facts(self) -> tuple[int, int, int, int]:
+        """The last fields of every result: records, rows dropped, draws and seed."""
+        return len(self.y), self.dropped, self.draws, self.seed
 
 
-def _form(forecast: Any, n: int, levels: Any, thresholds: Any) -> tuple[Form, npt.NDArray[np.bool_]]:
-    """Return the form that was given, and which rows have a gap."""
-    if levels is not None and thresholds is not None:
-        hint = "levels= with quantiles, thresholds= with values of the CDF"
-        raise InvalidInputError("levels and thresholds", "exclude each other", hint=hint)
-    if hasattr(forecast, "cdf"):
-        return Distribution(forecast, n, np.arange(n)), np.zeros(n, dtype=bool)
+def _numbers(forecast: Any, n: int) -> Array:
     table = to_array(forecast, "forecast")
     if table.ndim != 2 or table.dtype.kind not in "biufO" or table.shape[1] == 0:
         hint = "one column per member, quantile or threshold; or an object with .cdf"
@@ -256,44 +263,36 @@ def _form(forecast: Any, n: int, levels: Any, thresholds: Any) -> tuple[Form, np
     if len(table) != n:
         got = f"got {pluralize(n, 'outcome')} and {pluralize(len(table), 'row')} of forecasts"
         raise InvalidInputError("y_true and forecast", "must have the same length", got)
-    values = np.column_stack([numeric_vector(table[:, k], "forecast") for k in range(table.shape[1])])
-    values = values.astype(np.float64)
-    gaps = np.isnan(values).any(axis=1)
-    if thresholds is not None:
-        return CdfValues(values, _ascending("thresholds", thresholds, values)), gaps
-    if levels is None:
-        return Members(np.sort(values, axis=1)), gaps
-    taus = _ascending("levels", levels, values)
-    if taus[0] <= 0 or taus[-1] >= 1:
-        got = f"got {taus[0]:g} to {taus[-1]:g}"
-        raise InvalidInputError("levels", "must lie strictly between 0 and 1", got)
-    return Quantiles(values, taus), gaps
+    return np.column_stack([numeric_vector(column, "forecast") for column in table.T]).astype(np.float64)
 
 
-def _ascending(name: str, given: Any, values: Array) -> Array:
-    numbers = numeric_vector(given, name).astype(np.float64)
-    if len(numbers) != values.shape[1]:
-        got = f"got {len(numbers)} for {pluralize(values.shape[1], 'column')}"
-        raise InvalidInputError(name, "must have one number per column", got)
-    if not np.all(np.isfinite(numbers)) or np.any(np.diff(numbers) <= 0):
-        hint = "order the columns accordingly"
-        raise InvalidInputError(name, "must be finite and ascending", f"got {given}", hint)
-    return numbers
-
-
-def _check(form: Form) -> None:
-    if isinstance(form, Distribution):
-        return
-    values = form.values
-    rules = [("must be finite", ~np.isfinite(values), "")]
-    if isinstance(form, CdfValues):
-        outside = (values < 0) | (values > 1)
-        rules.append(("must lie in [0, 1]", outside, "these are values of a CDF"))
-    if not isinstance(form, Members):
-        what = "quantiles" if isinstance(form, Quantiles) else "values of the CDF"
-        falling = np.diff(values, axis=1, prepend=-np.inf) < 0
-        hint = "sort each row, as numpy.sort does, to undo crossings"
-        rules.append((f"must have ascending {what} in each row", falling, hint))
-    for rule, bad, hint in rules:
+def _form(values: Array, levels: Any, thresholds: Any) -> Form:
+    def reject(rule: str, bad: npt.NDArray[np.bool_], hint: str = "") -> None:
         first = np.take_along_axis(values, bad.argmax(axis=1)[:, None], axis=1)[:, 0]
         reject_rows("forecast", rule, first, np.asarray(bad.any(axis=1)), hint)
+
+    reject("must be finite", ~np.isfinite(values))
+    if levels is None and thresholds is None:
+        return Members(np.sort(values, axis=1))
+    name, what, given = "levels", "quantiles", levels
+    if thresholds is not None:
+        name, what, given = "thresholds", "values of the CDF", thresholds
+        reject("must lie in [0, 1]", (values < 0) | (values > 1), "these are values of a CDF")
+    places = ascending(name, given, "order the columns accordingly")
+    if len(places) != values.shape[1]:
+        got = f"got {len(places)} for {pluralize(values.shape[1], 'column')}"
+        raise InvalidInputError(name, "must have one number per column", got)
+    if levels is not None and (places[0] <= 0 or places[-1] >= 1):
+        got = f"got {places[0]:g} to {places[-1]:g}"
+        raise InvalidInputError("levels", "must lie strictly between 0 and 1", got)
+    falling = np.diff(values, axis=1, prepend=-np.inf) < 0
+    hint = "sort each row, as numpy.sort does, to undo crossings"
+    reject(f"must have ascending {what} in each row", falling, hint)
+    return Quantiles(values, places) if thresholds is None else CdfValues(values, places)
+
+
+def ascending(name: str, given: Any, hint: str = "") -> Array:
+    numbers = numeric_vector(given, name).astype(np.float64)
+    if not np.all(np.isfinite(numbers)) or np.any(np.diff(numbers) <= 0):
+        raise InvalidInputError(name, "must be finite and ascending", f"got {given}", hint)
+    return numbers

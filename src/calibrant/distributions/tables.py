@@ -13,17 +13,18 @@ from calibrant.censoring import censored
 from calibrant.distributions.forms import (
     ALPHA,
     FORECAST,
-    MISSING_AND_DRAWS,
-    Form,
+    MISSING,
+    OUTCOMES,
+    ForecastRows,
     Members,
-    as_rows,
+    ascending,
     quantile_scores,
 )
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_points, format_value, percent, pluralize, pvalue_phrase, pvalue_text
 from calibrant.inference.intervals import clopper_pearson, confidence_interval
-from calibrant.inference.pvalues import holm
+from calibrant.inference.pvalues import exceedance, holm
 from calibrant.inference.testing import calibration_test
 from calibrant.inputs import (
     check_same_length,
@@ -42,6 +43,8 @@ from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, number_cell
 
+Hits = npt.NDArray[np.bool_]
+Keys = tuple[Array, ...]
 MAX_NUMBERS = 400_000_000  # drawn for one p-value; beyond, the limit law
 _FORMATS: dict[str, tuple[str, Callable[[float], str] | None]] = {  # column -> attribute and format
     **{name: (name, "{:.4g}".format) for name in ("level", "threshold", "horizon")},
@@ -187,7 +190,7 @@ class IntervalCoverage(Result):
         return Table((*columns, "mean width"), ((*cells, number_cell(self.mean_width)),))
 
 
-@shares_parameters(MISSING_AND_DRAWS)
+@shares_parameters(OUTCOMES)
 def quantile_table(
     y_true: Any,
     quantiles: Any,
@@ -206,8 +209,6 @@ def quantile_table(
 
     Parameters
     ----------
-    y_true
-        The outcomes: numbers.
     quantiles
         One row per outcome, one column per level.
     levels
@@ -216,40 +217,33 @@ def quantile_table(
         The probability of y <= q under the forecast, where it is not the level, as for counts: an array of
         the shape of `quantiles`.
 
-    Returns
-    -------
-    QuantileTable
-
     Examples
     --------
     >>> table = quantile_table([1.0, 2.0, 3.0, 4.0], [[1.5], [1.5], [3.5], [3.5]], [0.5])
     >>> table.levels[0].observed
     0.5
     """
-    y, form, dropped = as_rows(y_true, quantiles, levels, None, missing)
-    values, taus = form.values, np.asarray(form.levels)  # type: ignore[union-attr]
+    given = ForecastRows.of(y_true, quantiles, levels, None, missing, draws, seed)
+    values, taus = given.form.values, np.asarray(given.form.levels)  # type: ignore[union-attr]
     promised = np.broadcast_to(taus, values.shape)
     if expected is not None:
-        if dropped:
+        if given.dropped:
             raise InvalidInputError("missing", "must not occur where expected is given")
         promised = np.broadcast_to(probabilities(expected, "expected"), values.shape)
-    scores = quantile_scores(y, values, taus).mean(axis=0)
-    count, used = checked_draws(draws), recorded_seed(seed)
+    scores = quantile_scores(given.y, values, taus).mean(axis=0).tolist()
     found = [
-        coverage_of(float(tau), y <= q, p, (q,), float(score), count, used + k)
+        coverage_of(given, k, float(tau), given.y <= q, p, (q,), score)
         for k, (tau, q, p, score) in enumerate(zip(taus, values.T, promised.T, scores, strict=True))
     ]
-    return summarized_quantiles(found, len(y), dropped, count, used)
+    return summarized_quantiles(given, found)
 
 
-def summarized_quantiles(
-    found: Sequence[Coverage], n: int, dropped: int, draws: int, seed: int
-) -> QuantileTable:
+def summarized_quantiles(given: ForecastRows, found: Sequence[Coverage]) -> QuantileTable:
     mean = float(np.mean([one.score for one in found]))
-    return QuantileTable(adjusted_rows(found), mean, n, dropped, draws, seed)
+    return QuantileTable(adjusted_rows(found), mean, *given.facts)
 
 
-@shares_parameters(MISSING_AND_DRAWS)
+@shares_parameters(OUTCOMES)
 def interval_coverage(
     y_true: Any,
     lower: Any,
@@ -264,16 +258,10 @@ def interval_coverage(
 
     Parameters
     ----------
-    y_true
-        The outcomes: numbers.
     lower, upper
         The ends of the intervals, which belong to them.
     coverage
         The probability that the intervals promise.
-
-    Returns
-    -------
-    IntervalCoverage
 
     Examples
     --------
@@ -286,36 +274,27 @@ def interval_coverage(
     left, right = numeric_vector(lower, "lower"), numeric_vector(upper, "upper")
     check_same_length(left, right, ("lower", "upper"))
     reject_rows("upper", "must not be less than lower", right, right < left)
-    y, form, dropped = as_rows(y_true, np.column_stack([left, right]), ends, None, missing)
-    low, high = form.values.T  # type: ignore[union-attr]
-    out = np.maximum(low - y, 0) + np.maximum(y - high, 0)
-    score = float(np.mean(high - low + 2 / (1 - level) * out))
-    inside, width = (y >= low) & (y <= high), high - low
-    count, used = checked_draws(draws), recorded_seed(seed)
-    one = coverage_of(level, inside, np.full(len(y), level), (low + high, width), score, count, used)
-    below, above = float(np.mean(y < low)), float(np.mean(y > high))
-    return IntervalCoverage(one, below, above, float(np.mean(width)), len(y), dropped, count, used)
+    given = ForecastRows.of(y_true, np.column_stack([left, right]), ends, None, missing, draws, seed)
+    y, (low, high) = given.y, given.form.values.T  # type: ignore[union-attr]
+    width, out = high - low, np.maximum(low - y, 0) + np.maximum(y - high, 0)
+    score = float(np.mean(width + 2 / (1 - level) * out))
+    promised, order = np.full(len(y), level), (low + high, width)
+    one = coverage_of(given, 0, level, (y >= low) & (y <= high), promised, order, score)
+    sides = float(np.mean(y < low)), float(np.mean(y > high))
+    return IntervalCoverage(one, *sides, float(np.mean(width)), *given.facts)
 
 
 def coverage_of(
-    level: float,
-    hit: npt.NDArray[np.bool_],
-    promised: Array,
-    order: tuple[Array, ...],
-    score: float,
-    draws: int,
-    seed: int,
+    given: ForecastRows, place: int, level: float, hit: Hits, promised: Array, order: Keys, score: float
 ) -> Coverage:
     """Test hits against promised probabilities along an order, of which the last key counts first."""
     n, k = len(hit), int(hit.sum())
-    low, high = map(float, clopper_pearson(k, n, 0.05))
-    pvalue = along(hit, promised, order, draws, seed)
+    low, high = map(float, clopper_pearson(k, n, ALPHA))
+    pvalue = along(hit, promised, order, given.draws, given.seed + place)
     return Coverage(level, float(np.mean(promised)), k / n, low, high, pvalue, pvalue, score)
 
 
-def along(
-    hit: npt.NDArray[np.bool_], promised: Array, order: tuple[Array, ...], draws: int, seed: int
-) -> float:
+def along(hit: Hits, promised: Array, order: Keys, draws: int, seed: int) -> float:
     """Return the p-value of Kuiper's range of the residuals in the order of the forecast, ties together."""
     rows = np.lexsort(order)
     p, keys = promised[rows], [key[rows] for key in order]
@@ -326,8 +305,7 @@ def along(
     if len(p) * draws > MAX_NUMBERS:
         deviation = float(np.sqrt(np.sum(p * (1 - p))))
         return float(np.exp(log_range_tail(observed / deviation))) if deviation else 1.0
-    null = simulated_extremes(p, ends, draws, seed).sum(axis=1)
-    return (1 + int(np.count_nonzero(null >= observed - 1e-9))) / (draws + 1)
+    return exceedance(observed, simulated_extremes(p, ends, draws, seed).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -401,27 +379,21 @@ def threshold_forecasts(
         The threshold z; for values of the CDF, one of `thresholds`. Between quantiles F is taken as linear.
     sample_weight
         Non-negative weights, one per record.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out ("drop").
-
-    Returns
-    -------
-    Forecasts
 
     Examples
     --------
     >>> threshold_forecasts([0.5, 2.5], [[0, 1, 2, 3], [1, 2, 3, 4]], 2).values.tolist()
     [0.5, 0.75]
     """
-    y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
-    if sample_weight is not None and dropped:
+    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing)
+    if sample_weight is not None and given.dropped:
         rule = "must not be given where rows are dropped"
         raise InvalidInputError("sample_weight", rule, hint="leave such rows out first")
     z = finite_number("threshold", threshold)
-    return Forecasts(y <= z, form.cdf(z), sample_weight=sample_weight)
+    return Forecasts(given.y <= z, given.form.cdf(z), sample_weight=sample_weight)
 
 
-@shares_parameters(FORECAST + MISSING_AND_DRAWS)
+@shares_parameters(FORECAST)
 def threshold_table(
     y_true: Any,
     forecast: Any,
@@ -444,37 +416,26 @@ def threshold_table(
     weights
         One weight per threshold; by default their spacing, so that sums approximate integrals.
 
-    Returns
-    -------
-    ThresholdTable
-
     Examples
     --------
     >>> table = threshold_table([0.5, 2.5], [[0, 1, 2, 3], [1, 2, 3, 4]], at=[1, 2])
     >>> [one.observed for one in table.thresholds]
     [0.5, 0.5]
     """
-    y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
-    at = thresholds if at is None else at
-    return build_threshold_table(y, form, at, weights, dropped, draws, recorded_seed(seed))
+    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed)
+    return thresholds_of(given, thresholds if at is None else at, weights)
 
 
-def build_threshold_table(
-    y: Array, form: Form, at: Any, weights: Any, dropped: int, draws: int, seed: int
-) -> ThresholdTable:
-    if at is None:
-        places = np.unique(np.quantile(y, np.arange(1, 10) / 10, method="inverted_cdf"))
-    else:
-        places = numeric_vector(at, "at").astype(np.float64)
-    if not np.all(np.isfinite(places)) or np.any(np.diff(places) <= 0):
-        raise InvalidInputError("at", "must be finite and ascending", f"got {at}")
+def thresholds_of(given: ForecastRows, at: Any, weights: Any) -> ThresholdTable:
+    deciles = np.arange(1, 10) / 10
+    places = np.unique(np.quantile(given.y, deciles, method="inverted_cdf")) if at is None else at
+    places = ascending("at", places)
     found = []
     for z in places.tolist():
-        forecasts = Forecasts(y <= z, form.cdf(z))
-        p = calibration_test(forecasts, draws=draws, seed=seed).pvalue
+        forecasts = Forecasts(given.y <= z, given.form.cdf(z))
+        p = calibration_test(forecasts, draws=given.draws, seed=given.seed).pvalue
         values = averaged_two_bin_error(forecasts), brier_score(forecasts)
         found.append(Threshold(z, forecasts.mean_prediction, forecasts.base_rate, *values, p, p))
-    rows = adjusted_rows(found)
     gaps = np.diff(places)  # the trapezoidal rule; 1 for a single threshold
     masses = (np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2 if len(places) > 1 else np.ones(1)
     if weights is not None:
@@ -482,9 +443,9 @@ def build_threshold_table(
     if len(masses) != len(places):
         got = f"got {len(masses)} for {pluralize(len(places), 'threshold')}"
         raise InvalidInputError("weights", "must have one number per threshold", got)
-    brier, atb = (float(masses @ [getattr(one, name) for one in rows]) for name in ("brier", "atb"))
-    members = form.values.shape[1] if isinstance(form, Members) else None
-    return ThresholdTable(rows, masses, brier, atb, at is not None, members, len(y), dropped, draws, seed)
+    brier, atb = (float(masses @ [getattr(one, name) for one in found]) for name in ("brier", "atb"))
+    members = given.form.values.shape[1] if isinstance(given.form, Members) else None
+    return ThresholdTable(adjusted_rows(found), masses, brier, atb, at is not None, members, *given.facts)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -532,7 +493,7 @@ class HorizonTable(TableOfTests):
         return " ".join([*parts, "Censoring must not depend on the prediction, or only through strata."])
 
 
-@shares_parameters(MISSING_AND_DRAWS)
+@shares_parameters(MISSING)
 def horizon_table(
     time: Any,
     event: Any,
@@ -551,10 +512,6 @@ def horizon_table(
         Times, events and strata, as `censored` takes them.
     predictions
         The predicted probability of the event by each horizon: a mapping of horizons to columns.
-
-    Returns
-    -------
-    HorizonTable
 
     Examples
     --------

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.distributions.forms import ALPHA, FORECAST, MISSING_AND_DRAWS, Members, as_rows
+from calibrant.distributions.forms import ALPHA, FORECAST, ForecastRows, Members
 from calibrant.errors import InvalidInputError
 from calibrant.formatting import percent, pluralize, pvalue_phrase
+from calibrant.inference.pvalues import exceedance
 from calibrant.inputs import check_same_length, to_array, whole_number
 from calibrant.metrics.calling import shares_parameters
-from calibrant.parallel import checked_draws, in_blocks, recorded_seed
+from calibrant.parallel import in_blocks
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
@@ -77,24 +78,25 @@ class Pit(Result):
     @property
     def verdict(self) -> str:
         """What the shape of the histogram says, in words."""
-        evidence = pvalue_phrase(self.pvalue, self.draws)
-        below = f"{percent(float(np.mean(self.values <= 0.5)))} of outcomes fall below the forecast median"
-        inner = float(np.mean(np.abs(self.values - 0.5) <= 0.25))
-        middle = f"{percent(inner)} of outcomes fall in the middle half of their forecasts"
-        texts = {
-            "fine": f"No miscalibration found in {pluralize(self.n, 'record')}: {below}, {middle}",
-            "too narrow": f"Too narrow: {middle}",
-            "too wide": f"Too wide: {middle}",
-            "biased": f"Biased: forecasts are too {'high' if self.mean < 0.5 else 'low'}; {below}",
-            "not uniform": f"Wrong in shape: {below}, {middle}",
-        }
         bias, width = self._deviations
-        also = ""
-        if self.status in ("too narrow", "too wide") and abs(bias) > 3:
-            also = f" Also biased: forecasts are too {'high' if bias < 0 else 'low'}; {below}."
-        if self.status == "biased" and abs(width) > 3:
-            also = f" Also too {'narrow' if width > 0 else 'wide'}: {middle}."
-        return f"{texts[self.status]} ({evidence}).{also}"
+        below, inner = self.values <= 0.5, np.abs(self.values - 0.5) <= 0.25
+        median = f"{percent(float(below.mean()))} of outcomes fall below the forecast median"
+        middle = f"{percent(float(inner.mean()))} of outcomes fall in the middle half of their forecasts"
+        biased = f"biased: forecasts are too {'high' if bias < 0 else 'low'}; {median}"
+        wrong = f"too {'narrow' if width > 0 else 'wide'}: {middle}"
+        lead, second, size = {
+            "fine": (
+                f"No miscalibration found in {pluralize(self.n, 'record')}: {median}, {middle}",
+                "",
+                0.0,
+            ),
+            "not uniform": (f"Wrong in shape: {median}, {middle}", "", 0.0),
+            "biased": (biased, wrong, width),
+        }.get(self.status, (wrong, biased, bias))
+        also = f" Also {second}." if abs(size) > 3 else ""
+        return f"{lead[0].upper()}{lead[1:]} ({pvalue_phrase(self.pvalue, self.draws)}).{also}"
+
+    sentence = verdict  # of the JSON
 
     def __str__(self) -> str:
         tests = "; ".join(f"{name} {pvalue_phrase(p, self.draws)}" for name, p in self.pvalues.items())
@@ -102,21 +104,17 @@ class Pit(Result):
 
     def sheet(self) -> Table:
         """Return the histogram as a table."""
-        cells = zip(self.edges[:-1], self.edges[1:], self.shares, strict=True)
-        lines = [
-            (text_cell(f"{low:.3g} to {high:.3g}"), number_cell(share, percent(share)),
-             number_cell(high - low, percent(high - low)))
-            for low, high, share in cells
-        ]  # fmt: skip
+        lines = (
+            (
+                text_cell(f"{low:.3g} to {high:.3g}"),
+                *(number_cell(part, percent(part)) for part in (share, high - low)),
+            )
+            for (low, high), share in zip(pairwise(self.edges), self.shares, strict=True)
+        )
         return Table(("F(y)", "outcomes", "if calibrated"), tuple(lines))
 
-    @property
-    def sentence(self) -> str:
-        """The verdict, for JSON."""
-        return self.verdict
 
-
-@shares_parameters(FORECAST + MISSING_AND_DRAWS)
+@shares_parameters(FORECAST)
 def pit(
     y_true: Any,
     forecast: Any,
@@ -144,45 +142,46 @@ def pit(
     clusters
         Labels of rows that belong together; p-values then resample clusters, and are approximate.
 
-    Returns
-    -------
-    Pit
-
     Examples
     --------
     >>> found = pit([2.0], [[1.0, 2.0, 3.0]])
     >>> found.low.tolist(), found.high.tolist()
     ([0.25], [0.75])
     """
-    count, used = checked_draws(draws), recorded_seed(seed)
     if clusters is not None and missing == "drop":
         hint = "leave such rows out first"
         raise InvalidInputError("missing", 'must be "error" with clusters', hint=hint)
-    y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
-    low, high = form.pit(y)
-    ranks = form.values.shape[1] + 1 if isinstance(form, Members) else MAX_BINS + 1
+    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed)
+    low, high = given.form.pit(given.y)
+    ranks = given.form.values.shape[1] + 1 if isinstance(given.form, Members) else MAX_BINS + 1
     cells = whole_number("bins", bins, 2, 1000) if bins is not None else ranks if ranks <= MAX_BINS else 10
-    values = low + (high - low) * np.random.default_rng([used, 1]).random(len(y))
-    observed = statistics(np.sort(values)[None, :])[0]
-    null, codes = _null(len(y), count, used), None
-    if clusters is not None:
-        labels = to_array(clusters, "clusters")
-        check_same_length(labels, y, ("clusters", "y_true"))
-        codes = np.unique(labels.astype(str), return_inverse=True)[1]
-        if codes.max() < 9:
-            got, hint = f"got {codes.max() + 1}", "resampling so few says nothing"
-            raise InvalidInputError("clusters", "must have at least 10 labels", got, hint)
-        null = _resampled(values, codes, count, used)
-    reached = np.count_nonzero(null >= observed * (1 - 1e-12), axis=0)
     edges = np.linspace(0, 1, cells + 1)
+    values = low + (high - low) * np.random.default_rng([given.seed, 1]).random(len(low))
+    if clusters is None:
+        codes, null = None, _null(len(values), given.draws, given.seed)
+    else:
+        codes = _codes(clusters, values)
+        null = _resampled(values, codes, given.draws, given.seed)
+    observed = statistics(np.sort(values)[None, :])[0].tolist()
+    pvalues = map(exceedance, observed, null.T)
     return Pit(
         low, high, values,
-        dict(zip(TESTS, observed.tolist(), strict=True)),
-        dict(zip(TESTS, ((1 + reached) / (count + 1)).tolist(), strict=True)),
+        dict(zip(TESTS, observed, strict=True)),
+        dict(zip(TESTS, pvalues, strict=True)),
         float(values.mean()), float(12 * np.mean((values - 0.5) ** 2)),
-        edges, _expected_shares(low, high, edges), len(y), dropped, count, used,
+        edges, _expected_shares(low, high, edges), *given.facts,
         None if codes is None else int(codes.max()) + 1,
     )  # fmt: skip
+
+
+def _codes(clusters: Any, values: Array) -> npt.NDArray[np.intp]:
+    labels = to_array(clusters, "clusters")
+    check_same_length(labels, values, ("clusters", "y_true"))
+    names, codes = np.unique(labels.astype(str), return_inverse=True)
+    if len(names) < 10:
+        hint = "resampling so few says nothing"
+        raise InvalidInputError("clusters", "must have at least 10 labels", f"got {len(names)}", hint)
+    return codes
 
 
 def statistics(rising: Array) -> Array:
@@ -227,12 +226,9 @@ def _resampled(values: Array, codes: npt.NDArray[np.intp], draws: int, seed: int
 def _expected_shares(low: Array, high: Array, edges: Array) -> Array:
     """Return the share of each bin, every record spread evenly over its interval."""
     width = np.where(high > low, high - low, 1.0)
-    inside = [
-        np.where(
-            high > low,
-            np.clip(np.minimum(high, right) - np.maximum(low, left), 0, None) / width,
-            (low >= left) & ((low < right) | (right == edges[-1])),
-        ).mean()
-        for left, right in pairwise(edges.tolist())
-    ]
-    return np.array(inside)
+    shares = []
+    for left, right in pairwise(edges.tolist()):
+        spread = np.clip(np.minimum(high, right) - np.maximum(low, left), 0, None) / width
+        at = (low >= left) & ((low < right) | (right == edges[-1]))
+        shares.append(np.where(high > low, spread, at).mean())
+    return np.array(shares)

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.distributions.forms import FORECAST, Form, Members, as_rows, quantile_scores
+from calibrant.distributions.forms import FORECAST, ForecastRows, Members, quantile_scores
 from calibrant.distributions.tables import (
     Coverage,
     QuantileTable,
     ThresholdTable,
-    build_threshold_table,
     coverage_of,
     summarized_quantiles,
+    thresholds_of,
 )
 from calibrant.distributions.uniformity import Pit, pit
 from calibrant.errors import InvalidInputError
@@ -25,9 +25,8 @@ from calibrant.formatting import dropped_note, format_value, percent, pluralize
 from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import Audit, group_table
 from calibrant.metrics.calling import shares_parameters
-from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table
+from calibrant.results import Result, Table
 
 NEXT_STEPS = {
     "too narrow": "Widen the forecasts, or recalibrate them on recent outcomes.",
@@ -84,15 +83,12 @@ class DistributionEvaluation(Result):
                 )
         return " ".join(parts)
 
+    sentence = verdict  # of the JSON
+
     def __str__(self) -> str:
         score = "" if self.crps is None else f" CRPS {format_value(self.crps)}."
         quantiles = "" if self.quantiles is None else f" {self.quantiles}"
         return f"{self.verdict}{score}{quantiles} {self.thresholds}"
-
-    @property
-    def sentence(self) -> str:
-        """The verdict, for JSON."""
-        return self.verdict
 
     def tables(self) -> tuple[Table, ...]:
         parts = (self.pit, self.quantiles, self.thresholds)
@@ -147,14 +143,17 @@ def _sections(found: DistributionEvaluation) -> list[Any]:
     from calibrant.report.rendering import GROUPS_SHOWN, Section
 
     score = "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
-    parts: list[tuple[str, str, str, Table]] = []
-    for name, question, part, lead in (
-        ("pit", "Where do outcomes fall in their forecasts?", found.pit, ""),
-        ("quantiles", "Do quantiles hold?", found.quantiles, ""),
-        ("thresholds", "Is each threshold calibrated?", found.thresholds, score),
-    ):
-        if part is not None:
-            parts.append((name, question, f"{lead}{part}", part.sheet()))
+    parts: list[Section] = []
+
+    def add(name: str, title: str, text: str, table: Table) -> None:
+        figures = () if name == "pit" else (name,)  # which is at the top of the page
+        parts.append(Section(name, title, (text,), figures, (table,), folded=True, half=True))
+
+    add("pit", "Where do outcomes fall in their forecasts?", str(found.pit), found.pit.sheet())
+    if found.quantiles is not None:
+        add("quantiles", "Do quantiles hold?", str(found.quantiles), found.quantiles.sheet())
+    text = f"{score}{found.thresholds}"
+    add("thresholds", "Is each threshold calibrated?", text, found.thresholds.sheet())
     for name, question, audited, what in (
         ("bias", "For whom are forecasts too high or too low?", found.bias_by_group,
          "up to the forecast median"),
@@ -163,11 +162,8 @@ def _sections(found: DistributionEvaluation) -> list[Any]:
     ):  # fmt: skip
         if audited is not None:
             text = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
-            parts.append((name, question, text, group_table(audited.by_error()[:GROUPS_SHOWN])))
-    return [  # the histogram is at the top of the page
-        Section(name, title, (text,), () if name == "pit" else (name,), (table,), folded=True, half=True)
-        for name, title, text, table in parts
-    ]
+            add(name, question, text, group_table(audited.by_error()[:GROUPS_SHOWN]))
+    return parts
 
 
 @shares_parameters(FORECAST)
@@ -197,16 +193,8 @@ def evaluate_distributions(
         Columns whose values are groups, or a mapping of names to masks; adds audits of bias and width.
     clusters
         Labels of rows that belong together, for the tests of uniformity.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
-    draws, seed
-        Simulations, and the seed of everything random.
     title, subtitle
         Of the report.
-
-    Returns
-    -------
-    DistributionEvaluation
 
     Examples
     --------
@@ -215,39 +203,37 @@ def evaluate_distributions(
     >>> [evaluate_distributions(y, norm(0, width)).status for width in (0.5, 1)]
     ['too narrow', 'fine']
     """
-    count, used = checked_draws(draws), recorded_seed(seed)
-    y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
-    if dropped and groups is not None:
+    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed)
+    y, form = given.y, given.form
+    if given.dropped and groups is not None:
         rule, hint = 'must be "error" with groups', "leave rows with a missing value out first"
         raise InvalidInputError("missing", rule, hint=hint)
-    common = {"clusters": clusters, "missing": missing, "draws": count, "seed": used}
-    found = pit(y_true, forecast, levels=levels, thresholds=thresholds, **common)
-    plain, fair = form.crps(y), form.crps(y, fair=True) if isinstance(form, Members) else None
+    how: dict[str, Any] = {"draws": given.draws, "seed": given.seed}
+    found = pit(
+        y_true, forecast, levels=levels, thresholds=thresholds, clusters=clusters, missing=missing, **how
+    )
+    scores = form.crps(y), form.crps(y, fair=True) if isinstance(form, Members) else None
     audits: list[Audit | None] = [None, None]
     if groups is not None:
-        half = np.full(len(y), 0.5)
+        half, how["draws"] = np.full(len(y), 0.5), min(given.draws, 199)
         hits = (found.values <= 0.5, np.abs(found.values - 0.5) <= 0.25)
-        audits = [audit(hit, half, groups=groups, draws=min(count, 199), seed=used) for hit in hits]
+        audits = [audit(hit, half, groups=groups, **how) for hit in hits]
     return DistributionEvaluation(
         form.name,
         found,
-        _quantiles(y, form, found, dropped, count, used),
-        build_threshold_table(y, form, thresholds if at is None else at, weights, dropped, count, used),
-        None if plain is None else float(np.mean(plain)),
-        None if fair is None else float(np.mean(fair)),
-        audits[0],
-        audits[1],
-        len(y),
-        dropped,
-        count,
-        used,
+        _quantiles(given, found),
+        thresholds_of(given, thresholds if at is None else at, weights),
+        *(None if one is None else float(np.mean(one)) for one in scores),
+        *audits,
+        *given.facts,
         title,
         subtitle,
     )
 
 
-def _quantiles(y: Array, form: Form, found: Pit, dropped: int, draws: int, seed: int) -> QuantileTable | None:
+def _quantiles(given: ForecastRows, found: Pit) -> QuantileTable | None:
     """Return the coverage of the quantiles given, or of five usual levels; None where there are none."""
+    y, form = given.y, given.form
     levels: dict[float, Coverage] = {}
     for asked in map(float, form.levels):
         q, level, promised = form.quantile(asked)  # type: ignore[union-attr]
@@ -256,5 +242,5 @@ def _quantiles(y: Array, form: Form, found: Pit, dropped: int, draws: int, seed:
         expected = np.broadcast_to(np.asarray(promised, dtype=np.float64), len(y))
         score = float(quantile_scores(y, q[:, None], np.array([level])).mean())
         if level not in levels:  # few members have one rank for several levels
-            levels[level] = coverage_of(level, hit, expected, (q,), score, draws, seed + len(levels))
-    return summarized_quantiles([*levels.values()], len(y), dropped, draws, seed) if levels else None
+            levels[level] = coverage_of(given, len(levels), level, hit, expected, (q,), score)
+    return summarized_quantiles(given, [*levels.values()]) if levels else None
