@@ -234,7 +234,7 @@ class ForecastRows:
             raise InvalidInputError("levels and thresholds", "exclude each other", hint=hint)
         y = numeric_vector(y_true, "y_true").astype(np.float64)
         values = None if hasattr(forecast, "cdf") else _numbers(forecast, len(y))
-        gaps = np.zeros(len(y), dtype=bool) if values is None else np.isnan(values).any(axis=1)
+        gaps = np.zeros(len(y), dtype=bool) if values is None else np.asarray(np.isnan(values).any(axis=1))
         if missing == "error":
             reject_rows("y_true", "must not be missing", y, np.isnan(y), DROP_MISSING)
             reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)

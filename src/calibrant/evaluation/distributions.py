@@ -212,22 +212,18 @@ def evaluate_distributions(
     found = pit(
         y_true, forecast, levels=levels, thresholds=thresholds, clusters=clusters, missing=missing, **how
     )
-    scores = form.crps(y), form.crps(y, fair=True) if isinstance(form, Members) else None
-    audits: list[Audit | None] = [None, None]
+    fair = form.crps(y, fair=True) if isinstance(form, Members) else None
+    crps, fair_crps = (None if one is None else float(np.mean(one)) for one in (form.crps(y), fair))
+    bias: Audit | None = None
+    width: Audit | None = None
     if groups is not None:
         half, how["draws"] = np.full(len(y), 0.5), min(given.draws, 199)
-        hits = (found.values <= 0.5, np.abs(found.values - 0.5) <= 0.25)
-        audits = [audit(hit, half, groups=groups, **how) for hit in hits]
+        bias = audit(found.values <= 0.5, half, groups=groups, **how)
+        width = audit(np.abs(found.values - 0.5) <= 0.25, half, groups=groups, **how)
+    quantiles = _quantiles(given, found)
+    by_threshold = thresholds_of(given, thresholds if at is None else at, weights)
     return DistributionEvaluation(
-        form.name,
-        found,
-        _quantiles(given, found),
-        thresholds_of(given, thresholds if at is None else at, weights),
-        *(None if one is None else float(np.mean(one)) for one in scores),
-        *audits,
-        *given.facts,
-        title,
-        subtitle,
+        form.name, found, quantiles, by_threshold, crps, fair_crps, bias, width, *given.facts, title, subtitle
     )
 
 
