@@ -88,6 +88,9 @@ class TableOfTests(Result):
         """The rows that are off beyond chance at the 5% level."""
         return tuple(one for one in self.rows() if one.adjusted <= ALPHA)
 
+    def _count_wrong(self, noun: str) -> str:
+        return f"{len(self.wrong)} of {pluralize(len(self.rows()), noun)} off beyond chance"
+
     def sheet(self) -> Table:
         """Return the table, one line per row."""
         lines = (tuple(cell_of(one, column) for column in self.COLUMNS) for one in self.rows())
@@ -136,8 +139,8 @@ class QuantileTable(TableOfTests):
 
     def __str__(self) -> str:
         shares = ", ".join(f"{percent(one.observed)} for {percent(one.promised)}" for one in self.levels[:12])
-        off = f"{len(self.wrong)} of {pluralize(len(self.levels), 'level')} off beyond chance"
-        return f"Outcomes at or below the quantiles: {shares}. {off} ({pluralize(self.n, 'record')})."
+        records = pluralize(self.n, "record")
+        return f"Outcomes at or below the quantiles: {shares}. {self._count_wrong('level')} ({records})."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -171,17 +174,15 @@ class IntervalCoverage(Result):
         return "fine" if one.pvalue > ALPHA else "uneven"
 
     def __str__(self) -> str:
-        one, lead = self.coverage, self.status.capitalize()
-        if self.status == "fine":
-            lead = "No miscalibration found"
-        text = (
+        one = self.coverage
+        lead = "No miscalibration found" if self.status == "fine" else self.status.capitalize()
+        uneven = " Coverage depends on the width of the interval." if self.status == "uneven" else ""
+        return (
             f"{lead}: {percent(one.observed)} of {pluralize(self.n, 'outcome')} fall inside intervals of "
             f"{percent(one.promised)} ({percent(one.low)} to {percent(one.high)}); {percent(self.below)} "
-            f"fall below, {percent(self.above)} above."
+            f"fall below, {percent(self.above)} above.{uneven} Along the width: "
+            f"{pvalue_phrase(one.pvalue, self.draws)}."
         )
-        if self.status == "uneven":
-            text += " Coverage depends on the width of the interval."
-        return f"{text} Along the width: {pvalue_phrase(one.pvalue, self.draws)}."
 
     def sheet(self) -> Table:
         """Return the table of one line."""
@@ -345,16 +346,16 @@ class ThresholdTable(TableOfTests):
     seed: int
 
     def __str__(self) -> str:
-        count = pluralize(len(self.thresholds), "threshold")
-        taken = " The thresholds were taken from the outcomes: fix them beforehand to rank forecasters."
-        note = "" if self.fixed else taken
-        if self.members is not None and self.wrong:
-            note += f" Shares of {self.members} members are rough probabilities, which counts as an error."
-        return (
-            f"{len(self.wrong)} of {count} off beyond chance. Integrated over them: Brier score "
+        text = (
+            f"{self._count_wrong('threshold')}. Integrated over them: Brier score "
             f"{format_value(self.integrated_brier)}, averaged two-bin error "
-            f"{format_value(self.integrated_atb)}.{note}"
+            f"{format_value(self.integrated_atb)}."
         )
+        if not self.fixed:
+            text += " The thresholds were taken from the outcomes: fix them beforehand to rank forecasters."
+        if self.members is not None and self.wrong:
+            text += f" Shares of {self.members} members are rough probabilities, which counts as an error."
+        return text
 
 
 @shares_parameters(FORECAST)
@@ -484,13 +485,14 @@ class HorizonTable(TableOfTests):
     seed: int
 
     def __str__(self) -> str:
-        count = pluralize(len(self.horizons), "horizon")
-        parts = [f"{len(self.wrong)} of {count} off beyond chance ({pluralize(self.n, 'record')})."]
-        parts += [
-            f"By {one.horizon:g}: {percent(one.predicted)} predicted, {percent(one.observed)} observed."
+        named = (
+            f"By {one.horizon:g}: {percent(one.predicted)} predicted, {percent(one.observed)} observed. "
             for one in self.wrong or self.horizons[-1:]
-        ]
-        return " ".join([*parts, "Censoring must not depend on the prediction, or only through strata."])
+        )
+        return (
+            f"{self._count_wrong('horizon')} ({pluralize(self.n, 'record')}). {''.join(named)}"
+            "Censoring must not depend on the prediction, or only through strata."
+        )
 
 
 @shares_parameters(MISSING)
@@ -529,9 +531,8 @@ def horizon_table(
         forecasts = Forecasts(y, predictions[horizon], missing=missing)
         p = calibration_test(forecasts, draws=count, seed=used).pvalue
         limits = confidence_interval(forecasts, measure="in-the-large", draws=count, seed=used)
-        predicted, n = forecasts.mean_prediction, len(y)
-        low, high = (min(max(predicted + end, 0.0), 1.0) for end in (limits.lower, limits.upper))
-        size = smooth_calibration_error(forecasts)
-        facts = y.censored, y.effective, y.largest_weight
-        found.append(Horizon(y.horizon, predicted, forecasts.base_rate, low, high, size, p, p, *facts))
+        predicted, observed, n = forecasts.mean_prediction, forecasts.base_rate, len(y)
+        ends = (min(max(predicted + end, 0.0), 1.0) for end in (limits.lower, limits.upper))
+        size, facts = smooth_calibration_error(forecasts), (y.censored, y.effective, y.largest_weight)
+        found.append(Horizon(y.horizon, predicted, observed, *ends, size, p, p, *facts))
     return HorizonTable(adjusted_rows(found), n, count, used)

@@ -29,7 +29,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
 from calibrant.inputs import confidence_or_none
-from calibrant.metrics.calling import as_forecasts
+from calibrant.metrics.calling import ARRAYS, CLUSTERS, COLUMNS, as_forecasts, shares_parameters
 from calibrant.metrics.distance.summary import Distances, distances_beside, distances_over
 from calibrant.metrics.lookup import ALIASES
 from calibrant.parallel import checked_draws, recorded_seed
@@ -163,6 +163,7 @@ class Evaluation:
         return frame_of(columns, backend)
 
 
+@shares_parameters(ARRAYS + COLUMNS + CLUSTERS)
 def evaluate(
     y_true: Any,
     y_prob: Any = None,
@@ -186,17 +187,11 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate predictions: how far from calibrated, is that real, where, for whom and at what cost?
 
+    In place of arrays, pass Forecasts or a Sketch alone, or a frame (any that narwhals knows, or a mapping of
+    names to arrays) with the names of its columns.
+
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        Outcomes, predictions and weights; or Forecasts or a Sketch alone; or a frame with the names of its
-        columns.
-    outcome, prediction, weight
-        Columns of the frame: any that narwhals knows (pandas, Polars, DuckDB, ...), or a mapping of names
-        to arrays.
-    clusters
-        Labels of rows that belong together (patients of a hospital), or the name of their column: tests and
-        intervals then allow for correlation within clusters.
     groups
         A mapping of names to boolean masks, or columns whose values are groups (a frame, a mapping, a named
         series, or names of columns of the frame); adds an audit of them. Those that a Sketch was made
@@ -204,24 +199,14 @@ def evaluate(
     ids
         The point behind each record (a column or its name): records with equal features share one, and it
         has one prediction. Adds the distance to calibration itself, which predictions alone only bracket.
-    pos_label
-        The label that counts as 1, for outcomes that are text, categories or -1 and 1.
     measures
         Measures to show; by default the headline ones.
     confidence
         Of the intervals, 0 for none.
-    draws, seed
-        Simulations, and the seed of everything random; None draws a seed, and the result records it.
-    missing
-        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
     title, subtitle
         Heading of the report, and the line below it.
     progress
         Called with the share of the work that is done.
-
-    Returns
-    -------
-    Evaluation
 
     Examples
     --------

@@ -249,9 +249,6 @@ def assert_calibrated(
 
     Parameters
     ----------
-    forecasts
-        Outcomes, predictions and weights (``y_true, y_prob, sample_weight=``), Forecasts alone, or a frame
-        with ``outcome=``, ``prediction=`` and ``weight=``.
     max
         Largest value allowed per measure; of a signed measure, the largest distance from its ideal.
     confidence

@@ -29,12 +29,12 @@ missing : {"error", "drop"}
     Whether rows with a gap are refused or left out.
 """
 
-_COLUMNS = """\
+COLUMNS = """\
 outcome, prediction, weight : str, optional
     Columns of a frame that is passed in place of `y_true`.
 """
 
-_CLUSTERS = """\
+CLUSTERS = """\
 clusters : array or str, optional
     Labels of rows that belong together (patients of a hospital), or the name of their column.
 """
@@ -257,7 +257,7 @@ def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
             made = made.with_clusters(given.extra["clusters"], missing)
         return core(made, **options)
 
-    call.__doc__ = with_parameters(core, ARRAYS + _COLUMNS + (_CLUSTERS if clusters else ""))
+    call.__doc__ = with_parameters(core, ARRAYS + COLUMNS + (CLUSTERS if clusters else ""))
     names = ("outcome", "prediction", "weight", *(("clusters",) if clusters else ()))
     returned = inspect.signature(core).return_annotation
     shown = _signature(core, names).replace(return_annotation=returned)
