@@ -54,10 +54,8 @@ class DrawnRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resamples:
-    """Weight, weight of y, squared weight and records of every level; one row per resample."""
-
-    weights: Array
-    outcomes: Array
+    weights: Array  # of every level, one row per resample
+    outcomes: Array  # weights of y
     squared_weights: Array | None = None  # these are left out where the measure does without them
     counts: Array | None = None
     records: DrawnRecords | None = None  # None where counts say it all: 0 and 1 without weights
@@ -77,6 +75,7 @@ class Resampler:
         self._independent = 1 / float(forecasts.squared_weights.sum())  # equal records with as much noise
         self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
         self._cell_of: npt.NDArray[np.intp] | None = None
+        self._sample: Censored | None = None  # all rows, censored ones included
         if is_clustered(forecasts):
             self._draw_method = Resampler._by_clusters
             self._clusters, self._summary = record_clusters(forecasts), cluster_summary(forecasts)
@@ -84,11 +83,10 @@ class Resampler:
             self._sum_by_cluster()
             self.width = max(self._clusters.number, 4 * forecasts.levels)
         elif forecasts.record_outcomes is not None:
-            reweighted = forecasts.censoring is not None and forecasts.record_weights is not None
-            self._draw_method = Resampler._by_censored if reweighted else Resampler._by_records
-            if reweighted:
+            self._draw_method = Resampler._by_records
+            if forecasts.censoring is not None and forecasts.record_weights is not None:
                 self._sample = _censored_sample(forecasts)
-            self.width = len(self._sample) if reweighted else forecasts.n
+                self.width = len(self._sample)
         elif has_equal_weights(forecasts) and forecasts.binary:
             self._draw_method = Resampler._by_counts
             if forecasts.n >= MIN_BINOMIAL_RECORDS * 2 * forecasts.levels:
@@ -133,32 +131,20 @@ class Resampler:
         return row, column, generator.integers(0, 2, size=len(row))
 
     def _by_records(self, generator: np.random.Generator, rows: int) -> Resamples:
-        f = self.forecasts
-        weight = 1.0 if f.record_weights is None else f.record_weights
-        picked = generator.integers(0, f.n, size=(rows, f.n))
-        row, column, coin = self._added(generator, rows, f.n)
-        changed = picked[row, column]
-        times = tallied(picked, f.n).astype(np.float64)
-        each = np.broadcast_to(weight, times.shape)
-        return self._of_records(times, times * weight, each, row, changed, coin)
-
-    def _by_censored(self, generator: np.random.Generator, rows: int) -> Resamples:
-        f, sample = self.forecasts, self._sample
-        picked = generator.integers(0, len(sample), size=(rows, len(sample)))
+        f, sample, outcomes = self.forecasts, self._sample, self.forecasts.record_outcomes
+        assert outcomes is not None
+        picked = generator.integers(0, self.width, size=(rows, self.width))
         row, column, coin = self._added(generator, rows, f.n)
         changed = picked[row, column]
         known = changed < f.n  # the others were censored
         row, changed, coin = row[known], changed[known], coin[known]
-        drawn = tallied(picked, len(sample))
-        times, each = reweighted_draws(sample, np.arange(f.n), record_weights(f), drawn)
-        return self._of_records(times, times * each, each, row, changed, coin)
-
-    def _of_records(
-        self, times: Array, mass: Array, each: Array, row: Any, changed: Any, coin: Any
-    ) -> Resamples:
-        """Sum over levels; `mass` is the weight of all draws of a record, `each` that of one."""
-        outcomes = self.forecasts.record_outcomes
-        assert outcomes is not None
+        drawn = tallied(picked, self.width)
+        if sample is None:
+            times = drawn.astype(np.float64)
+            each = np.broadcast_to(1.0 if f.record_weights is None else f.record_weights, times.shape)
+        else:
+            times, each = reweighted_draws(sample, np.arange(f.n), record_weights(f), drawn)
+        mass = times * each
         total = mass.sum(axis=1, keepdims=True)
         total[total == 0] = np.nan  # only censored rows were drawn
         mass = mass / total

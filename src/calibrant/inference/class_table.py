@@ -34,8 +34,7 @@ MAX_CLASSES_NAMED = 3  # classes named in the sentence; the table has them all
 class ClassLevel(Result):
     """One class against all others: the rate predicted and seen, the error, and whether chance explains it.
 
-    `adjusted` allows for all classes looked at (Holm). `approximate` names the fields that hold only
-    approximately: both p-values where they come from a limit law.
+    `adjusted` allows for all classes looked at (Holm).
     """
 
     name: str
@@ -54,8 +53,8 @@ class ClassTable(Result):
 
     `mean` is the class-wise error: the mean of the measure over the classes, and `total` their sum.
     `truthful` says whether the total may rank models: a sum of truthful measures, such as "atb", is lowest in
-    expectation for the true probabilities. The value of `top` is not truthful whatever the measure, because
-    the report decides which class is asked about (`class_truthfulness` finds the lie that gains).
+    expectation for the true probabilities. The value of `top` never is, because the report decides which
+    class is asked about (`class_truthfulness` finds the lie that gains).
     """
 
     measure: str
@@ -163,8 +162,7 @@ def class_table(
     missing
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
     draws
-        Simulations for p-values without a limit law. There are at least 20 for each class: with fewer, no
-        class could be found at the 5% level once p-values allow for all of them.
+        Simulations for p-values without a limit law; at least 20 for each class, so that one can be found.
 
     Examples
     --------

@@ -69,7 +69,6 @@ def _degrees(spread: Array, fitted: bool) -> int:
 
 
 def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Array]:
-    """Return where the bins start, and the variances of their residuals."""
     starts = bin_starts(forecasts, groups, "quantile")
     weight = np.add.reduceat(forecasts.weights, starts)
     mean, rest = (
@@ -163,7 +162,6 @@ MIN_INVERTED_SD = 3.0  # standard deviations from which on predictions point the
 
 
 def ranks_inverted(forecasts: Forecasts) -> bool:
-    """Return whether higher predictions go with fewer events, by more than chance would give."""
     centred = forecasts.values - forecasts.mean_prediction
     rate = min(1.0, forecasts.base_rate)
     noise = rate * (1 - rate) * dot(forecasts.squared_weights, centred**2)
@@ -231,7 +229,6 @@ class _Parts:
         return cls(deviation, whole, slope, certain)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
-        """Return those of Kuiper and of the score for every row of residuals."""
         low, high = curve_extremes(residuals).T
         if self.deviation == 0 or self.whole == 0:
             only = np.where(high - low > ROUNDING, -np.inf, 0.0)
@@ -326,7 +323,6 @@ MIN_BIAS_SD = 3.0  # standard deviations from which a bias is named when Kuiper'
 
 
 def leading_component(parts: Mapping[str, Any]) -> str:
-    """Name the part of the default test that rejected."""
     if parts.get("impossible", 0.0) > 0:
         return "certainty"
     if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):

@@ -100,7 +100,6 @@ class CellModel:
     shift: float = 0.0  # its error on the levels minus its error on the cells
 
     def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
-        """Encode the cell and the outcome of each row in one number."""
         cell = np.searchsorted(self.starts, predictions, side="right") - 1
         return np.asarray(2 * cell + (outcomes > 0), dtype=np.int64)
 
@@ -158,17 +157,16 @@ def resampled_cells(
 
 
 def calibration_pvalues(
-    models: Mapping[str, Forecasts], cells: Sequence[CellModel], entry: Measure, drawing: Drawing
+    models: Mapping[str, Forecasts], entry: Measure, drawing: Drawing
 ) -> dict[str, float]:
     """Test each model by the measure; 0 where it has no test, or needs no such care."""
-    taken = [model.cells for model in cells] or list(models.values())
     # mean scores have no bias, and differences of squares are linear in the noise that two models share
-    if not (entry.complete or entry.signed) or seminorm_power(taken[0], entry) == 2:
+    if not (entry.complete or entry.signed) or seminorm_power(next(iter(models.values())), entry) == 2:
         return dict.fromkeys(models, 0.0)
     silent = replace(drawing, progress=None)
     return {
         name: run_test(forecasts, entry, silent, level=None).pvalue if forecasts.binary else 0.0
-        for name, forecasts in zip(models, taken, strict=True)
+        for name, forecasts in models.items()
     }
 
 
@@ -179,14 +177,12 @@ def widen_if_calibrated(
 
     def error_if(calibrated: str, other: str) -> float:
         checked = check_records(rows.models[calibrated], rows.models[other], rows.weights)
-        error = float(
-            error_of(entry, float(entry.function.core(Forecasts.of_checked(checked), **entry.options)))
-        )
+        value = float(entry.function.core(Forecasts.of_checked(checked), **entry.options))
         # how much an error of one against the other varies with the rows that came, at most
         gap = rows.models[calibrated] - rows.models[other]
         terms = gap / len(gap) if rows.weights is None else rows.weights * gap / rows.weights.sum()
         terms = terms if rows.clusters is None else rows.clusters.total(terms)
-        return error + quantile * float(np.linalg.norm(terms))
+        return float(error_of(entry, value)) + quantile * float(np.linalg.norm(terms))
 
     lower, upper = pair.lower, pair.upper
     if not is_rejected(pvalues[pair.first], confidence):
@@ -254,16 +250,12 @@ def compare(
         clusters are resampled.
     measure
         What to compare by; a name of the registry.
-    sample_weight
-        Non-negative weights, one per record.
-    names
-        Names of the models.
+    sample_weight, names
+        Non-negative weights, one per record; names of the models.
     missing
         "error", or "drop" to leave out rows that lack a value for any model.
-    pos_label
-        The label that counts as 1.
-    outcome, prediction, weight
-        Columns of a frame that is passed in place of `y_true`.
+    pos_label, outcome, prediction, weight
+        The label that counts as 1; columns of a frame that is passed in place of `y_true`.
     draws
         Number of resamples. From 999 on there are as many as all pairs need, and ten times what was asked for
         where another seed might change a verdict; what is still too close then is `undecided`.
@@ -273,8 +265,7 @@ def compare(
     Returns
     -------
     Comparison
-        Values per model, and differences with intervals and p-values per pair; an OutcomeComparison for
-        models with outcomes of their own.
+        Or OutcomeComparison, for models with outcomes of their own.
 
     Examples
     --------
@@ -314,9 +305,9 @@ def compare(
     rows = replace(rows, models={name: rows.models[name] for name in order})
     cells = [] if related else on_cells(models, row, values, confidence)
     rows = rows if cells else rows.in_order()  # cells are counted, in whatever order
-    taken = [model.cells for model in cells] or list(models.values())
+    taken = dict(zip(models, [model.cells for model in cells], strict=True)) if cells else models
     widenings = [model.widening for model in cells] or [0.0] * len(models)
-    factors = [_bias_factor(one, row) for one in taken]
+    factors = [_bias_factor(one, row) for one in taken.values()]
 
     def differences(count: int) -> tuple[list[Difference], int]:
         counted = replace(drawing, draws=count)
@@ -331,13 +322,9 @@ def compare(
             name: _Error(name, float(error_of(row, values[name])), error_of(row, column), factor, widening)
             for name, column, factor, widening in zip(models, drawn.T, factors, widenings, strict=True)
         }
-        pvalues = calibration_pvalues(models, cells, row, counted)
-        pairs = [
-            widen_if_calibrated(
-                _difference(errors[one], errors[other], confidence), pvalues, rows, row, confidence
-            )
-            for one, other in combinations(named, 2)
-        ]
+        pvalues = calibration_pvalues(taken, row, counted)
+        plain = [_difference(errors[one], errors[other], confidence) for one, other in combinations(named, 2)]
+        pairs = [widen_if_calibrated(pair, pvalues, rows, row, confidence) for pair in plain]
         adjusted = holm([pair.pvalue for pair in pairs])
         return [replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True)], count
 

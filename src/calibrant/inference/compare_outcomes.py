@@ -151,7 +151,7 @@ def compare_outcomes(
 def _paired(
     outcomes: Any, predictions: Any, clusters: Any, missing: Missing, pos_label: Any
 ) -> tuple[dict[str, tuple[Array, Array]], npt.NDArray[np.intp], int]:
-    """Return the rows that are complete for every model, their clusters, and how many are not complete."""
+    """Return the rows that are complete for every model, their clusters, and how many others there are."""
     for name, given in (("outcomes", outcomes), ("predictions", predictions)):
         if not isinstance(given, Mapping) or len(given) < 2:
             hint = 'outcomes={"a": y_a, "b": y_b}, predictions={"a": p_a, "b": p_b}'

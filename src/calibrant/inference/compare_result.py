@@ -226,7 +226,6 @@ class Comparison(Result):
 
 
 def may_flip(pair: Difference, draws: int, confidence: float) -> bool:
-    """Return whether simulation error could move the adjusted p-value across 1 - confidence."""
     if draws < DRAWS or pair.pvalue_is_bound:
         return False
     return could_flip(pair.adjusted, draws, 1 - confidence, 2 * pair.adjusted / pair.pvalue)

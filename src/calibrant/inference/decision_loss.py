@@ -28,9 +28,9 @@ from calibrant.results import Array, Result
 class DecisionEstimate(Result):
     """An estimated decision loss and its reference: outcomes drawn from the predictions themselves.
 
-    `null_mean` is what calibrated forecasts show on average, `null_upper` what they exceed with
-    probability 1 - confidence, `pvalue` how often they show at least `value`. A loss below `null_upper`
-    does not show that recalibrating would help. `method` is "exact", or "approximate" from a sketch.
+    `null_mean` is what calibrated forecasts show on average, `null_upper` what they exceed with probability
+    1 - confidence, `pvalue` how often they show at least `value`. A loss below `null_upper` does not show
+    that recalibrating would help.
     """
 
     value: float
@@ -55,16 +55,11 @@ class DecisionEstimate(Result):
     @property
     def real(self) -> bool:
         """Whether the loss exceeds what calibrated forecasts would show, also by its p-value."""
-        return self.value > self.null_upper and not self._too_few
-
-    @property
-    def _too_few(self) -> bool:
-        """Whether there are too few draws for a p-value of 1 - confidence or less."""
-        return not is_rejected(self.pvalue, self.confidence)
+        return self.value > self.null_upper and is_rejected(self.pvalue, self.confidence)
 
     def __str__(self) -> str:
         verdict = "more than" if self.real else "no more than"
-        if self.value > self.null_upper and self._too_few:
+        if self.value > self.null_upper and not self.real:
             verdict = "too few draws to say whether more than"
         roughly = ", approximate" if self.approximate else ""
         share = f"{confidence_text(self.confidence)} of {pluralize(self.draws, 'draw')}"
@@ -90,10 +85,8 @@ def estimate_decision_loss(
 ) -> DecisionEstimate:
     """Estimate what trusting the predictions costs, and say whether that is more than noise.
 
-    The loss is decision_loss, or fixed_decision_loss (with its `options`) when a `payoff` is given.
-    `recalibrator=None` takes the level sets as they are; the reference then shows how much of the
-    value is noise. One seed deals the folds and draws the reference. Every set of drawn outcomes is fitted
-    again, as the data are, so the time is that of `draws` + 1 losses: it grows as n does.
+    The loss is decision_loss, or fixed_decision_loss (with its `options`) when a `payoff` is given. Every set
+    of drawn outcomes is fitted again, as the data are, so the time is that of `draws` + 1 losses.
 
     Parameters
     ----------

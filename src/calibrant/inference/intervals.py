@@ -178,12 +178,9 @@ def confidence_interval(
         found = _guaranteed(forecasts, row.name, confidence, options)
     elif method == "auto":
         grid = coarsen_for_interval(forecasts, row, confidence)
-        resampler = centre = None
-        if grid.starts is not None:
-            resampler = Resampler(grid.forecasts)
-            centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), row)
-        known: dict[str, Any] = {"resampler": resampler, "centre": centre, "added": grid.added}
-        found = bounds(grid.forecasts, row, drawing, value=value, confidence=confidence, **known)
+        known: dict[str, Any] = {"value": value, "confidence": confidence, "added": grid.added}
+        resampler = None if grid.starts is None else Resampler(grid.forecasts)
+        found = bounds(forecasts, row, drawing, resampler=resampler, **known)
         found = found._replace(method=f"{found.method} (approximate)")
     else:
         raise reject_name("method", method, ["auto", "guaranteed"])
@@ -239,10 +236,9 @@ def bounds(
     confidence: float,
     pvalue: float | None = None,
     resampler: Resampler | None = None,
-    centre: float | None = None,
     added: float = 0.0,
 ) -> Bounds:
-    """Return the interval and its method; `value` and `centre` of merged levels are those of the levels."""
+    """Return the interval and its method; `resampler` may be of merged levels, which have `added` to it."""
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
         found = score_interval(forecasts, entry.name, value=value, confidence=confidence)
@@ -251,6 +247,8 @@ def bounds(
             return Bounds(*found, method)
     else:
         resampler = Resampler(forecasts) if resampler is None else resampler
+        centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), entry)
+        forecasts = resampler.forecasts
         found, method = _resampled(entry, resampler, drawing, value, confidence, centre, added)
     least, most = entry.reachable()
     # chance raises some estimates above all that the data support: an interval still holds its estimate
@@ -276,12 +274,10 @@ def _resampled(
     drawing: Drawing,
     value: float,
     confidence: float,
-    centre: float | None,
+    centre: float,
     added: float,
 ) -> tuple[tuple[float, float], str]:
     forecasts, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
-    if centre is None:
-        centre = measured(forecasts.with_outcomes(resampler.centre), entry)
     low, high, wider = min(value, centre), max(value, centre), resampler.widening(confidence)
     moved = resampled_deviations(entry, resampler, drawing)
     if moved is not None:

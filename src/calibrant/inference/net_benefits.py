@@ -61,7 +61,6 @@ class Share(NamedTuple):
     terms: Array
 
     def summed(self, terms: Array, width: int) -> Array:
-        """Sum the terms of the records that count at each threshold."""
         steps = np.bincount(self.start, terms, width + 1) - np.bincount(self.stop, terms, width + 1)
         found = np.cumsum(steps)[:width]
         return np.where(found > 1e-13 * terms.sum(), found, 0.0)  # the rest is rounding
@@ -91,7 +90,6 @@ class _Shares:
         return cls(factors, value, covariance, np.where(inner, spread, unseen))
 
     def ends(self, z: float) -> Benefit:
-        """Return the sum of factors times shares with its interval at critical value z."""
         low, high = _wilson(self.value, self.size, z)
         total = (self.factors * self.value).sum(axis=0)
         positive = self.factors > 0
@@ -111,7 +109,6 @@ class _Shares:
 
 
 def critical_value(confidence: float, clusters: ClusterSummary | None = None) -> float:
-    """Return the normal quantile of a two-sided interval; Student's for clusters."""
     from scipy.special import ndtri, stdtrit
 
     share = (1 + confidence) / 2
@@ -128,7 +125,6 @@ def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
 
 
 def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
-    """Return the net benefit of acting on each record at its first `acts` thresholds."""
     start, (events, others) = np.zeros_like(acts), rows.parts
     shares = [Share(start, acts, events), Share(start, acts, others)]
     return _Shares.of(rows, shares, np.stack([gain, -cost])).ends(z)
@@ -309,7 +305,7 @@ class NetBenefits(Result):
         return ("lower", "upper", *(("band_lower", "band_upper") if self.differences else ()))
 
     def best(self) -> list[str]:
-        """Return who has the largest net benefit at each threshold; treating all or none may be."""
+        """Return who has the largest net benefit at each threshold: a model, treating all or none."""
         names = [*self.models, TREAT_ALL, TREAT_NONE]
         curves = [benefit.value for benefit in self.models.values()]
         table = np.stack([*curves, self.treat_all.value, np.zeros(len(self.thresholds))])
@@ -425,8 +421,8 @@ def net_benefits(
 
     The interval at a threshold joins Wilson's intervals of the shares of true and false positives, with the
     variance that the records show, so weights that follow the outcome are allowed. "Beyond chance" is judged
-    by a band over all thresholds and pairs, whose width comes from random signs (a sign swaps two models in
-    a record): of two exchangeable models it names a better one in at most 1 - `confidence` of data sets.
+    by a band over all thresholds and pairs: of two exchangeable models it names a better one in at most
+    1 - `confidence` of data sets.
 
     Parameters
     ----------
@@ -462,20 +458,17 @@ def net_benefits(
     z = critical_value(confidence, found)
     payoffs = np.ones(len(grid)), grid / (1 - grid)
 
-    def as_asked(ascending: Array) -> Array:
-        values = np.empty_like(ascending)
-        values[order] = ascending
-        return values
+    as_asked = np.argsort(order)
 
     def curve(acts: Ints) -> Benefit:
         ends = benefit(rows, acts, *payoffs, z)
-        return Benefit(as_asked(ends.value), as_asked(ends.lower), as_asked(ends.upper))
+        return Benefit(ends.value[as_asked], ends.lower[as_asked], ends.upper[as_asked])
 
     def gained(first: str, second: str) -> BenefitDifference:
         settings: dict[str, Any] = {"share": bonferroni(confidence, len(pairs)), "draws": count, "seed": used}
         ends, band = difference(rows, acts[first], acts[second], *payoffs, z, **settings)
         parts = (ends.value, ends.lower, ends.upper, band.lower, band.upper)
-        return BenefitDifference(first, second, *map(as_asked, parts))
+        return BenefitDifference(first, second, *(part[as_asked] for part in parts))
 
     # at how many of the ascending thresholds each model treats each row
     acts = {name: np.searchsorted(grid, p, side="right") for name, p in paired.models.items()}

@@ -63,7 +63,6 @@ class TwoPointWeights:
         return cls(heavy, light, mean + up, np.maximum(mean - down, 0.0), bool(known.all()))
 
     def outcomes(self, generator: np.random.Generator, rates: Array, rows: int) -> Array:
-        """Draw the weight of y per level, `rows` times."""
         size, heavy, light = (rows, len(rates)), self.heavy_weight, self.light_weight
         if np.array_equal(heavy, light):
             return np.asarray(generator.binomial(self.heavy + self.light, rates, size=size) * heavy)
@@ -72,7 +71,6 @@ class TwoPointWeights:
 
 
 def max_record_weight(forecasts: Forecasts) -> float:
-    """Return the weight that no record exceeds, which may be a bound from their squares."""
     if forecasts.record_weights is not None:
         return float(forecasts.record_weights.max())
     if forecasts.levels == forecasts.n:  # one record per level
@@ -83,7 +81,6 @@ def max_record_weight(forecasts: Forecasts) -> float:
 
 
 def has_equal_weights(forecasts: Forecasts) -> bool:
-    """Return whether every record weighs the same, from the squared weights (a sketch keeps no records)."""
     if forecasts.record_weights is not None:
         return False
     for start in range(0, forecasts.levels, TERMS_AT_ONCE):
@@ -135,14 +132,9 @@ class NullOutcomes:
             return np.asarray(generator.binomial(f.counts, self._rates, size=(rows, f.levels)) / f.n)
         drawn = generator.random((rows, f.n), out=out)
         hits = drawn < self._chances
-        if f.record_weights is not None:
-            np.multiply(hits, f.record_weights, out=drawn)
-        elif self._single:
-            return np.multiply(hits, 1 / f.n, out=drawn)
-        if self._single:
-            return drawn
-        if f.record_weights is not None:
-            return np.add.reduceat(drawn, self._starts, axis=1)
+        if self._single or f.record_weights is not None:
+            np.multiply(hits, 1 / f.n if f.record_weights is None else f.record_weights, out=drawn)
+            return drawn if self._single else np.add.reduceat(drawn, self._starts, axis=1)
         return np.asarray(np.add.reduceat(hits, self._starts, axis=1, dtype=np.int64) / f.n)
 
     def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
@@ -341,8 +333,6 @@ def sum_of_squares(terms: Array) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """How much the clusters tell."""
-
     name: str
     number: int
     effective: float  # how many equal ones they amount to
@@ -398,7 +388,6 @@ def cluster_summary(forecasts: Forecasts) -> ClusterSummary:
 
 
 def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
-    """Refuse clusters too few, or too few of them on one side, for signs or resampling."""
     above, below = (
         np.count_nonzero(np.bincount(clusters.codes[side])) for side in (residuals > 0, residuals < 0)
     )

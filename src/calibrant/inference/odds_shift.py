@@ -62,7 +62,6 @@ class EventCount:
 
     @classmethod
     def of(cls, logits: Array, tilt: float) -> EventCount:
-        """Convolve records, each with the odds exp(logit + tilt)."""
         first, masses = _convolved(expit(logits + tilt))
         with np.errstate(divide="ignore"):
             return cls(first, np.log(masses), tilt, len(logits))

@@ -121,7 +121,6 @@ class PairedRows:
         return rows.take(np.lexsort(keys if clusters is None else [clusters.codes, *keys]))
 
     def cluster_summary(self) -> ClusterSummary | None:
-        """Summarize the clusters, refusing too few; None where rows are independent."""
         if self.clusters is None or self.clusters.all_single:
             return None
         w = np.ones(len(self.outcomes)) if self.weights is None else self.weights

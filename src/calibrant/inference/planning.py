@@ -32,7 +32,7 @@ class Plan(Result):
 
     `distance` is the lower distance of the alternative that was tried; `power` is what simulation found. A
     plan for tolerance_test has `accept` and `reject` instead: from `n` records on its verdict is never
-    "undecided", whatever the truth, and wrong with probability `alpha` at most. Nothing is simulated for it.
+    "undecided", whatever the truth, and wrong with probability `alpha` at most.
     """
 
     n: int
@@ -127,8 +127,6 @@ PRECISION = 0.02  # relative, of what is searched for
 
 
 class PowerStudy:
-    """One test against one kind of error, at any n and any size of the error."""
-
     def __init__(
         self,
         predictions: Any,
@@ -185,7 +183,6 @@ class PowerStudy:
         return lower_distance(Forecasts.of_checked(check_records(truth, self.values)), tolerance=1e-5)
 
     def power(self, n: int, truth: Array) -> float:
-        """Return the probability of rejection, simulated."""
         generator = np.random.default_rng(self.seed)
         at, counts = self._records(n)
         values = self.values[at]
@@ -286,9 +283,6 @@ def required_samples(
 ) -> Plan:
     """Return how many labelled records detect a given distance, or decide whether it matters.
 
-    Give either a `distance`, to be detected by calibration_test, or `accept` and `reject`, between which
-    tolerance_test must decide with `confidence`, whatever the predictions and the truth.
-
     200 quantiles represent the predictions. The way of being wrong matters: "alternating" is the hard case of
     section 5 of the testing paper (neighbouring predictions err in opposite ways, on [1/3, 2/3] unless
     predictions are given); a function maps those quantiles to the direction in which the truth lies off. Its
@@ -298,9 +292,9 @@ def required_samples(
     Parameters
     ----------
     distance
-        The distance from calibration to be detected.
+        The distance from calibration to be detected by calibration_test.
     accept, reject, confidence
-        What tolerance_test must decide between, and how surely; in place of `distance`.
+        What tolerance_test must decide between, and how surely, whatever the truth; in place of `distance`.
 
     Examples
     --------

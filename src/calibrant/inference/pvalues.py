@@ -52,7 +52,6 @@ def bonferroni(confidence: float, intervals: int) -> float:
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return Holm's step-down p-values: monotone, at most 1."""
     adjusted, largest = [1.0] * len(pvalues), 0.0
     for rank, k in enumerate(sorted(range(len(pvalues)), key=lambda k: pvalues[k])):
         largest = max(largest, min(1.0, (len(pvalues) - rank) * pvalues[k]))

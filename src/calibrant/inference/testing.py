@@ -243,7 +243,6 @@ def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, dr
 
 
 def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[float, float]:
-    """Return the p-value of the statistic, and its mean."""
     forecasts = null.forecasts
     if entry.name in SLOPES:
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
@@ -324,7 +323,6 @@ def _law_to_use(forecasts: Forecasts, entry: Measure, method: Method) -> tuple[L
 
 
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
-    """Return whether no level and no single outcome carries much of the null variance."""
     jump = max_record_weight(forecasts)
     spread = max(jump**2, forecasts.largest_variance) <= MAX_VARIANCE_SHARE * forecasts.null_variance
     if not spread or law.leverage is None:

@@ -40,8 +40,7 @@ class ToleranceResult(Result):
 
     `lower` and `upper` bound the population's lower distance to calibration, each with the confidence
     given. "accept": the distance is below `reject`. "reject": it is above `accept`. "undecided": neither is
-    sure. A wrong verdict has probability at most 1 - confidence, whichever side the truth is on; with
-    method "bootstrap" that holds approximately.
+    sure. A wrong verdict has probability at most 1 - confidence, whichever side the truth is on.
     """
 
     verdict: Literal["accept", "reject", "undecided"]
@@ -95,12 +94,9 @@ def tolerance_test(
 ) -> ToleranceResult:
     """Accept forecasts whose distance from calibration is below `accept`, reject those above `reject`.
 
-    Between the two either answer is right. With measure "lower-distance" any accept < reject will do;
-    "smooth" is quicker and needs reject > 4 accept, because it only knows the distance up to a factor 2
-    either way (Theorems 3 and 4 of the testing paper, here with constants). Any other measure with a
-    finite-sample constant decides about its own value: "ece" (15 bins), "kuiper", "ks", "atb", "l1-atb",
-    "kernel", "emd". "guaranteed" uses bounds that hold at any n; "bootstrap" estimates them from the data:
-    shorter, and approximate.
+    Between the two either answer is right. "smooth" is quicker than "lower-distance" and needs
+    reject > 4 accept, because it only knows the distance up to a factor 2 either way (Theorems 3 and 4 of the
+    testing paper, here with constants).
 
     Parameters
     ----------
@@ -110,7 +106,7 @@ def tolerance_test(
         "lower-distance" or "smooth" for the distance; "ece", "kuiper", "ks", "atb", "l1-atb", "kernel" or
         "emd" for that measure itself.
     method
-        "guaranteed" or "bootstrap".
+        "guaranteed", by bounds that hold at any n; or "bootstrap", shorter and approximate.
 
     Examples
     --------

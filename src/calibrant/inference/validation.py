@@ -193,16 +193,14 @@ def validation_sample_size(
 
     The formulas are those of Riley et al. (2021, Statistics in Medicine 40, 4230-4251) for a calibrated
     model: the variance of log(O/E) is (1 - base rate) / (n base rate), that of the slope comes from the
-    information in the logits of the predictions, and that of the c-statistic from Newcombe's formula. Give
-    the model's unlabelled `predictions`, from which base rate and c-statistic follow, or `base_rate` and
-    `c`: the logits are then taken as normally distributed.
+    information in the logits of the predictions, and that of the c-statistic from Newcombe's formula.
 
     Parameters
     ----------
     predictions
         Unlabelled predictions of the model for the population of the validation.
     base_rate, c
-        The anticipated share of events and c-statistic, where there are no predictions.
+        The anticipated share of events and c-statistic, in place of predictions with normal logits.
     ratio_width, slope_width, c_width
         Widths of the intervals of the O/E ratio (at 1), the slope and the c-statistic.
 
@@ -221,9 +219,7 @@ def validation_sample_size(
     reach = critical_value(confidence)
     if not 0 < reach < math.inf:
         raise InvalidInputError("confidence", "must not be so near 0 or 1", f"got {confidence!r}")
-    if (predictions is None) != (base_rate is not None and c is not None) or (
-        predictions is not None and not (base_rate is None and c is None)
-    ):
+    if not (base_rate is None) == (c is None) == (predictions is not None):
         raise InvalidInputError("predictions", "must be given, or else both base_rate and c")
     if predictions is not None:
         values = checked_predictions(predictions)
