@@ -114,23 +114,19 @@ EXPERTS = 5
 FILTER = 5  # numbers per logistic expert: slope, intercept and the three entries of their covariance
 
 
-def log_odds(p: float) -> float:
+def log_odds_and_bin(p: float, bins: int) -> tuple[float, int]:
     inside = min(max(p, EDGE), 1.0 - EDGE)
-    return math.log(inside / (1.0 - inside))
+    return math.log(inside / (1.0 - inside)), min(int(p * bins), bins - 1)
 
 
 def sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else math.exp(x) / (1.0 + math.exp(x))
 
 
-def bin_of(p: float, bins: int) -> int:
-    return min(int(p * bins), bins - 1)
-
-
 def expert_answers(p: float, filters: Any, answered: Any, residuals: Any, events: Any, out: Any) -> None:
     """Write into `out`: raw, Platt, forgetting Platt, raw plus the bin's mean residual, the bin's rate."""
     bins = len(answered)
-    x, b = log_odds(p), bin_of(p, bins)
+    x, b = log_odds_and_bin(p, bins)
     out[0] = p
     out[1] = sigmoid(filters[0] * x + filters[1])
     out[2] = sigmoid(filters[FILTER] * x + filters[FILTER + 1])
@@ -186,7 +182,7 @@ def newton_step(filters: Any, at: int, x: float, outcome: float, decay: float) -
 def experts_learn(
     p: float, outcome: float, filters: Any, answered: Any, residuals: Any, events: Any, decay: float
 ) -> None:
-    x, b = log_odds(p), bin_of(p, len(answered))
+    x, b = log_odds_and_bin(p, len(answered))
     newton_step(filters, 0, x, outcome, 1.0)
     newton_step(filters, FILTER, x, outcome, decay)
     answered[b] += 1

@@ -34,10 +34,11 @@ def uniform_bound(rounds: Any, cells: int, delay: int = 0) -> Any:
     return (carried + t / (2 * cells)) * (1 + ROUNDING * t)
 
 
-def guard_bound(rounds: Any, delay: int = 0, slack: float = SLACK, cost: float = SPLIT_COST) -> Any:
+def guard_bound(rounds: Any, delay: int = 0) -> Any:
     """Return the bound on the certificate of a grid with slack (theorem 4)."""
-    x = np.cbrt(7 * np.asarray(rounds, dtype=np.float64) / cost + 1)  # cells when all levels are split
-    return (4 * slack + cost) / 3 * (x**2 - 1) + (delay + 1) * (x + 1) + 2 * slack + delay * np.log2(x)
+    b, c = SLACK, SPLIT_COST
+    x = np.cbrt(7 * np.asarray(rounds, dtype=np.float64) / c + 1)  # cells when all levels are split
+    return (4 * b + c) / 3 * (x**2 - 1) + (delay + 1) * (x + 1) + 2 * b + delay * np.log2(x)
 
 
 def expected_error_bins(horizon: int, delay: int = 0) -> int:

@@ -111,8 +111,7 @@ class OnlineCalibrator(Stream):
     """Recalibrate predictions as outcomes arrive; no history is needed.
 
     Five experts on the incoming p (see `weights`) are mixed by Vovk's aggregating algorithm. A guard lets the
-    mixture pass unless there is proof against it, and then moves it to the nearest prediction that is
-    defensible. What is promised for any outcomes:
+    mixture pass, or moves it to the nearest prediction that is defensible. What is promised for any outcomes:
 
     - With the guard: T times the distance to calibration is at most `certificate`, which is at most
       `bound()`, about 2.44 T^(2/3).

@@ -70,9 +70,8 @@ class Reading(Result):
 
     `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
     far (valid at any time, however often you look). `alarm` stays on once raised, at record `alarm_at`.
-    `onset` is the record after which the stretch begins in which a bet gained most so far, and `suspicion`
-    what that bet is on: an estimate of where the trouble is worst and of what kind. Both may move on after an
-    alarm, and are None until there is evidence to speak of.
+    `onset` is the record after which the bet that gained most so far began to gain, and `suspicion` what that
+    bet is on; both may move on after an alarm, and are None until there is evidence to speak of.
     """
 
     n: int
@@ -110,12 +109,11 @@ LOG_PURSES = np.log([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])  # log of the money in each 
 class Monitor(Saved):
     """An anytime-valid test of calibration over a stream (an e-process), in bounded memory.
 
-    Money is bet against calibration in many ways at once (see `log_pays`). Because trouble may start at any
-    time it is kept in purses: every 512 records each stakes a fixed rate of the cash it has left, one all of
-    it at the start, others less and less. Calibrated forecasts make the wealth a non-negative martingale
-    from 1, so it ever reaches 1 / alpha with probability at most alpha (Ville). No history is kept: each
-    bet needs its wealth, its pay since the start and the stretch in which that rose most. Each prediction
-    must be fixed before its outcome is known.
+    Money is bet against calibration in many ways at once. Because trouble may start at any time it is kept in
+    purses: every 512 records each stakes a fixed rate of the cash it has left, one all of it at the start,
+    others less and less. Calibrated forecasts make the wealth a non-negative martingale from 1, so it ever
+    reaches 1 / alpha with probability at most alpha (Ville). Each prediction must be fixed before its outcome
+    is known.
 
     `a + b` is the monitor of a's records followed by b's; see `__add__` for what that guarantees.
 

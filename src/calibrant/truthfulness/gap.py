@@ -269,8 +269,7 @@ MAX_REPORTS = 20_000
 class ClassTruthfulness(Result):
     """What a lie about several classes gains in expectation, over all outcomes of a few rounds.
 
-    `honest` is the expected value of the score when the `truth` is reported, `best` the least one among the
-    reports tried and `report` where it is reached; `gap` is their difference, at least.
+    The fields are those of `Truthfulness`; only the reports on a grid were tried.
     """
 
     measure: str
