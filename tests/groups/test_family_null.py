@@ -9,18 +9,24 @@ from hypothesis import strategies as st
 from oracles import multicalibration as oracle
 
 from calibrant.groups.audit import audit
-from calibrant.groups.family import FamilyNull, bernoulli_words
+from calibrant.groups.family import (
+    MIN_BITS_AHEAD,
+    WORDS_AHEAD,
+    FamilyNull,
+    RandomWords,
+    bernoulli_words,
+)
 from calibrant.groups.statistics import Terms, Variant
 from calibrant.groups.subpopulations import Lists
 from calibrant.inference.pvalues import adjusted_pvalues
-from calibrant.kernels.groups import LANES, null_ranges, settle_coins
+from calibrant.kernels.groups import LANES, MIN_STRETCH, null_ranges, settle_coins
 from calibrant.records import Records, check_records
 
 
 def test_coins_fall_with_their_chance():
     rng = np.random.default_rng(0)
     chance = np.array([0.0, 1.0, 0.5, 0.1, 1 / 3, 1e-3, 1 - 2**-53, 5e-324])
-    words = bernoulli_words(chance, 4000, rng)
+    words = bernoulli_words(chance, 4000, RandomWords(rng))
     share = np.bitwise_count(words).sum(axis=1) / (64 * words.shape[1])
     bound = 5 * np.sqrt(chance * (1 - chance) / (64 * words.shape[1]))
     assert np.all(np.abs(share - chance) <= bound + 1e-15)
@@ -30,17 +36,21 @@ def test_coins_fall_with_their_chance():
 
 def test_machine_code_and_numpy_draw_the_same_coins():
     chance = np.append(np.random.default_rng(2).random(500), [0.0, 1.0, 0.5, 1e-9])
-    expected = bernoulli_words(chance, 3, np.random.default_rng(3))
+    expected = bernoulli_words(chance, 3, RandomWords(np.random.default_rng(3)))
     for settle in (settle_coins.plain, settle_coins.machine_code()):
-        found = bernoulli_words(chance, 3, np.random.default_rng(3), settle)
+        found = bernoulli_words(chance, 3, RandomWords(np.random.default_rng(3)), settle)
         np.testing.assert_array_equal(found, expected)
 
 
+def test_words_drawn_ahead_are_those_of_the_generator():
+    at_once, ahead = (RandomWords(np.random.default_rng(4), bits) for bits in (0, MIN_BITS_AHEAD))
+    for shape in ((3, 5), (WORDS_AHEAD - 20,), (7, 2), (2, WORDS_AHEAD), (0, 4), (1,)):
+        np.testing.assert_array_equal(ahead(*shape), at_once(*shape))
+
+
 def test_lanes_are_independent_of_each_other():
-    bits = np.unpackbits(
-        bernoulli_words(np.full(20_000, 0.3), 1, np.random.default_rng(1)).view(np.uint8).reshape(-1, 8),
-        axis=1,
-    )
+    words = bernoulli_words(np.full(20_000, 0.3), 1, RandomWords(np.random.default_rng(1)))
+    bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1)
     correlation = np.corrcoef(bits.T.astype(float)) - np.eye(64)
     assert np.max(np.abs(correlation)) < 5 / np.sqrt(20_000)
 
@@ -54,7 +64,7 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
     batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
     )
-    return FamilyNull.simulate(records, Variant(variant), draws, rng), batch
+    return FamilyNull.simulate(records, Variant(variant), draws, RandomWords(rng)), batch
 
 
 @pytest.mark.parametrize("digits", [2, 9])
@@ -65,6 +75,13 @@ def test_machine_code_and_numpy_simulate_the_same_ranges(digits):
         found = np.empty((3, LANES * null.bits.shape[1]))
         kernel(batch.members, batch.offsets, null.steps, null.bits, 0, found)
         np.testing.assert_allclose(found[:, :130], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("digits", [3, 9])
+def test_compiled_ranges_go_on_from_stretch_to_stretch(digits):
+    null, batch = _null(2 * MIN_STRETCH + 100, 70, digits=digits)
+    found = null._compiled_ranges(batch, null_ranges.machine_code())
+    np.testing.assert_allclose(found, null._ranges_by_numpy(batch), rtol=1e-11)
 
 
 @pytest.mark.parametrize("variant", ["plain", "proportional", "proportional-shifted"])

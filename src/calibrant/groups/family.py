@@ -34,7 +34,9 @@ from calibrant.inference.pvalues import (
 )
 from calibrant.kernels.compile import numba_is_loaded
 from calibrant.kernels.groups import (
+    ALL_BITS,
     LANES,
+    NO_BITS,
     Words,
     null_ranges,
     partition_curves,
@@ -46,13 +48,42 @@ from calibrant.parallel import WORKERS, Progress, map_threads, report_progress
 from calibrant.records import Records
 from calibrant.results import Array
 
+VECTOR = 8  # curves that one instruction advances
 NULL_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
+MIN_BITS_AHEAD, WORDS_AHEAD = 1 << 24, 1 << 18  # bits from which another thread pays, and its words at a time
 DIGITS_PER_LOOK = 5  # binary digits between looks at which records are done
-ALL_BITS = ~np.uint64(0)
 MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
 MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
 MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
+
+
+class RandomWords:
+    """The 64-bit words of a generator, in their order; for many bits, drawn ahead on another thread."""
+
+    def __init__(self, rng: np.random.Generator, bits: int = 0) -> None:
+        self._rng = rng
+        self._blocks = None if bits < MIN_BITS_AHEAD else self._ahead()
+        self._left = np.empty(0, dtype=np.uint64)
+
+    def _draw(self, *shape: int) -> Words:
+        return self._rng.integers(0, 2**64, shape, dtype=np.uint64)
+
+    def _ahead(self) -> Iterator[Words]:
+        with ThreadPoolExecutor(1) as pool:
+            block = pool.submit(self._draw, WORDS_AHEAD)
+            while True:
+                ready, block = block.result(), pool.submit(self._draw, WORDS_AHEAD)
+                yield ready
+
+    def __call__(self, *shape: int) -> Words:
+        if self._blocks is None:
+            return self._draw(*shape)
+        size = math.prod(shape)
+        while len(self._left) < size:
+            self._left = np.concatenate((self._left, next(self._blocks)))
+        taken, self._left = self._left[:size], self._left[size:]
+        return taken.reshape(shape)
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +110,7 @@ class FamilyNull:
         records: Records,
         variant: Variant,
         draws: int,
-        rng: np.random.Generator,
+        random_words: RandomWords,
         clusters: Clusters | None = None,
     ) -> FamilyNull:
         """Draw every outcome with the predicted probability, or a fair sign for every cluster."""
@@ -88,7 +119,7 @@ class FamilyNull:
         value = np.zeros(n) if variant.statistic == "mean" else p
         words = -(-draws // LANES)
         if clusters is not None:
-            coins = rng.integers(0, 2**64, (clusters.number, words), dtype=np.uint64)
+            coins = random_words(clusters.number, words)
             residual = weight * (records.outcome - p)
             steps = np.column_stack((value, residual, -residual))
             return cls(records, variant, draws, coins[clusters.codes], steps, signs=True)
@@ -96,7 +127,7 @@ class FamilyNull:
         settle = _worth_compiling(settle_coins, n * draws)
         for start in range(0, n, NULL_BLOCK):
             part = slice(start, start + NULL_BLOCK)
-            bits[part] = bernoulli_words(p[part], words, rng, settle or _settle_by_numpy)
+            bits[part] = bernoulli_words(p[part], words, random_words, settle or _settle_by_numpy)
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
@@ -111,21 +142,22 @@ class FamilyNull:
 
     def _compiled_ranges(self, batch: Lists, kernel: Any) -> Array:
         """Advance many curves at once, the subpopulations or the draws shared out among the cores."""
-        words = self.bits.shape[1]
+        draws = -(-self.draws // VECTOR) * VECTOR
+        ranges = np.empty((len(batch), draws))
 
-        def run(part: slice, first: int = 0, count: int = words) -> Array:
+        def run(part: slice, first: int = 0, words: int = self.bits.shape[1]) -> None:
+            some = np.empty((part.stop - part.start, min(LANES * words, draws - LANES * first)))
             offsets = batch.offsets[part.start : part.stop + 1]
-            ranges = np.empty((len(offsets) - 1, LANES * count))
-            kernel(batch.members, offsets, self.steps, self.bits, first, ranges)
-            return ranges
+            kernel(batch.members, offsets, self.steps, self.bits, first, some)
+            ranges[part, LANES * first : LANES * first + some.shape[1]] = some
 
         if len(batch) < 4 * WORKERS and len(batch.members) >= MIN_THREADED_MEMBERS:
-            count = -(-words // WORKERS)
-            starts = range(0, words, count)
-            every = slice(0, len(batch))
-            by_words = map_threads(lambda first: run(every, first, min(count, words - first)), starts)
-            return np.hstack(by_words)[:, : self.draws]
-        return np.vstack(batch.share_out(run))[:, : self.draws]
+            words = -(-self.bits.shape[1] // WORKERS)
+            starts = range(0, self.bits.shape[1], words)
+            map_threads(lambda first: run(slice(0, len(batch)), first, words), starts)
+        else:
+            batch.share_out(run)
+        return ranges[:, : self.draws]
 
     def _ranges_by_numpy(self, batch: Lists) -> Array:
         """Compute the same ranges with whole arrays: quick for small work, and where numba is absent."""
@@ -184,7 +216,7 @@ def _settle_by_numpy(coins: Words, rows: Any, rest: Array, undecided: Words, out
         rest -= digit
         fallen &= undecided
         undecided ^= fallen
-        fallen &= np.where(digit, ALL_BITS, np.uint64(0))[:, None]
+        fallen &= np.where(digit, ALL_BITS, NO_BITS)[:, None]
         ones |= fallen
     out[rows] |= ones
     alive = (rest > 0.0) & undecided.any(axis=1)
@@ -195,7 +227,7 @@ def _settle_by_numpy(coins: Words, rows: Any, rest: Array, undecided: Words, out
 
 
 def bernoulli_words(
-    chance: Array, words: int, rng: np.random.Generator, settle: Callable[..., Any] = _settle_by_numpy
+    chance: Array, words: int, random_words: RandomWords, settle: Callable[..., Any] = _settle_by_numpy
 ) -> Words:
     """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
 
@@ -210,7 +242,7 @@ def bernoulli_words(
     rest = chance[rows]
     undecided = np.full((len(rows), words), ALL_BITS)
     while len(rows):
-        coins = rng.integers(0, 2**64, (DIGITS_PER_LOOK, *undecided.shape), dtype=np.uint64)
+        coins = random_words(DIGITS_PER_LOOK, *undecided.shape)
         alive = settle(coins, rows, rest, undecided, out)
         rows, rest, undecided = rows[:alive], rest[:alive], undecided[:alive]
     return out
@@ -224,10 +256,10 @@ def unpacked(words: Words, draws: int) -> Any:
 
 def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
     """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v."""
-    sums = np.zeros((len(loads), draws))
+    sums, random_words = np.zeros((len(loads), draws)), RandomWords(rng)
     for start in range(0, len(prediction), NULL_BLOCK):
         part = slice(start, start + NULL_BLOCK)
-        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), rng), draws)
+        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), random_words), draws)
         sums += loads[:, part] @ (ones - prediction[part, None])
     return sums
 

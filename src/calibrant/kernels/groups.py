@@ -18,8 +18,10 @@ Index = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
+ALL_BITS, NO_BITS = ~np.uint64(0), np.uint64(0)
 LANES = 64  # simulated data sets in one word
 GATHERED = 256  # members gathered at a time
+MIN_STRETCH = 1 << 13  # records that fit in the cache with their simulated outcomes
 ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by more, so that ends are stable
 
 
@@ -163,30 +165,36 @@ def null_ranges(
     """Fill the range of every list's curve in the simulated data sets of the words from `first` on.
 
     Bit t of ``bits[i, w]`` is the outcome of record i in data set 64 w + t. A row of `steps` holds the
-    value of a record and what it adds to the curve when that bit is 1 and when it is 0. Members are
-    gathered a block at a time, and 64 curves advance together, so that the inner loops read from the
-    nearest cache and become vector instructions.
+    value of a record and what it adds to the curve when that bit is 1 and when it is 0. All lists take their
+    members from a copy of one stretch of records, which stays in the cache, before the next is copied.
     """
-    words = ranges.shape[1] // LANES
-    curve, top, bottom = np.empty((words, LANES)), np.empty((words, LANES)), np.empty((words, LANES))
+    lists, draws = ranges.shape
+    words = -(-draws // LANES)
+    curve, top, bottom = np.zeros((lists, draws)), np.zeros((lists, draws)), np.zeros((lists, draws))
     up, down, last = np.empty(GATHERED), np.empty(GATHERED), np.empty(GATHERED, dtype=np.bool_)
     word = np.empty((words, GATHERED), dtype=np.uint64)
-    for k in range(len(offsets) - 1):
-        stop = offsets[k + 1]
-        curve[:], top[:], bottom[:] = 0.0, 0.0, 0.0
-        for start in range(offsets[k], stop, GATHERED):
-            count = min(GATHERED, stop - start)
-            for j in range(count):
-                i = members[start + j]
-                up[j], down[j] = steps[i, 1], steps[i, 2]
-                last[j] = start + j + 1 == stop or steps[members[start + j + 1], 0] != steps[i, 0]
+    done = offsets[:-1].copy()
+    stretch = max(MIN_STRETCH, GATHERED * lists)
+    for begin in range(0, len(steps), stretch):
+        end = begin + stretch
+        near_steps, near_bits = steps[begin:end].copy(), bits[begin:end, first : first + words].copy()
+        for k in range(lists):
+            while done[k] < offsets[k + 1] and members[done[k]] < end:
+                count = 0
+                while count < GATHERED and done[k] < offsets[k + 1] and members[done[k]] < end:
+                    i = members[done[k]] - begin
+                    done[k] += 1
+                    up[count], down[count] = near_steps[i, 1], near_steps[i, 2]
+                    last[count] = done[k] == offsets[k + 1] or steps[members[done[k]], 0] != near_steps[i, 0]
+                    for w in range(words):
+                        word[w, count] = near_bits[i, w]
+                    count += 1
                 for w in range(words):
-                    word[w, j] = bits[i, first + w]
-            for w in range(words):
-                _advance(word[w, :count], up, down, last, curve[w], top[w], bottom[w])
-        for w in range(words):
-            for t in range(LANES):
-                ranges[k, LANES * w + t] = top[w, t] - bottom[w, t]
+                    lanes = slice(LANES * w, min(LANES * (w + 1), draws))
+                    _advance(
+                        word[w, :count], up, down, last, curve[k, lanes], top[k, lanes], bottom[k, lanes]
+                    )
+    ranges[:] = top - bottom
 
 
 @compiled
@@ -203,7 +211,7 @@ def _advance(
             bits0, bits1, bits2, bits3 = word[j], word[j + 1], word[j + 2], word[j + 3]
             up0, up1, up2, up3 = up[j], up[j + 1], up[j + 2], up[j + 3]
             down0, down1, down2, down3 = down[j], down[j + 1], down[j + 2], down[j + 3]
-            for t in range(LANES):
+            for t in range(len(curve)):
                 lane, high, low = np.uint64(1) << np.uint64(t), top[t], bottom[t]
                 c0 = curve[t] + (up0 if bits0 & lane else down0)
                 c1 = c0 + (up1 if bits1 & lane else down1)
@@ -214,10 +222,10 @@ def _advance(
                 bottom[t] = _lower(_lower(_lower(_lower(low, c0), c1), c2), c3)
             j += 4
             continue
-        for t in range(LANES):
+        for t in range(len(curve)):
             curve[t] += up[j] if word[j] & (np.uint64(1) << np.uint64(t)) else down[j]
         if last[j]:
-            for t in range(LANES):
+            for t in range(len(curve)):
                 top[t] = _higher(top[t], curve[t])
                 bottom[t] = _lower(bottom[t], curve[t])
         j += 1
@@ -238,23 +246,21 @@ def settle_coins(coins: Words, rows: Offsets, rest: Array, undecided: Words, out
     Rows that are still undecided move to the front; return how many there are.
     """
     alive = 0
+    digits = np.empty(len(coins), dtype=np.uint64)
     for i in range(len(rows)):
         left = np.uint64(0)
         chance, row = rest[i], rows[i]
-        digits = np.uint64(0)
         for look in range(len(coins)):
             chance += chance
-            if chance >= 1.0:
-                chance -= 1.0
-                digits |= np.uint64(1) << np.uint64(look)
+            digits[look] = ALL_BITS if chance >= 1.0 else NO_BITS
+            chance -= chance >= 1.0
         for w in range(out.shape[1]):
-            open_lanes = undecided[i, w]
+            open_lanes, ones = undecided[i, w], out[row, w]
             for look in range(len(coins)):
                 fallen = coins[look, i, w] & open_lanes
                 open_lanes ^= fallen
-                if digits & (np.uint64(1) << np.uint64(look)):
-                    out[row, w] |= fallen
-            undecided[alive, w] = open_lanes
+                ones |= fallen & digits[look]
+            out[row, w], undecided[alive, w] = ones, open_lanes
             left |= open_lanes
         if left and chance > 0.0:  # a chance with no digits left loses every lane
             rows[alive], rest[alive] = row, chance
