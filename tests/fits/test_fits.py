@@ -11,7 +11,7 @@ from samples import samples
 
 from calibrant import Forecasts, smooth_calibration_error
 from calibrant.fits.isotonic import bounded_slope, centered_isotonic, isotonic, venn_abers
-from calibrant.fits.levels import MAX_LIMIT_COST, Levels, levels_of_sorted, logit, pooled, worthwhile_clips
+from calibrant.fits.levels import CLIPS, Levels, levels_of_sorted, logit, pooled, worthwhile_clips
 from calibrant.fits.logistic import logistic, shows_no_slope
 from calibrant.fits.spline import SplineFit, spline
 from calibrant.kernels import fits as bounded_kernel
@@ -271,7 +271,7 @@ def test_pooling_does_not_change_the_fit():
 
 def test_clips_that_change_nothing_are_skipped():
     assert worthwhile_clips(FOUR) == (1e-7,)
-    assert worthwhile_clips(Levels.of(Forecasts([0, 1], [0.0, 0.9]))) == (MAX_LIMIT_COST * 2, 1e-3, 1e-2)
+    assert worthwhile_clips(Levels.of(Forecasts([0, 1], [0.0, 0.9]))) == (*CLIPS, 0.05)
     assert worthwhile_clips(Levels.of(Forecasts([1, 1], [0.0, 0.9]))) == (0.05,)
     many = Levels(np.array([0.0, 0.9]), np.array([0.1, 0.9]), np.array([5e5, 5e5]))
     assert worthwhile_clips(many) == (0.5 / (1e6 + 1), 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.05)

@@ -10,11 +10,13 @@ from oracles import fits as oracle
 from recalibration.laws import GRID, fit, gridded
 from samples import samples
 
+import calibrant as cb
 from calibrant.fits.isotonic import bounded_slope, centered_isotonic, honest_range, isotonic
 from calibrant.fits.levels import (
-    MAX_LIMIT_COST,
+    CLIPS,
     WIDE_CLIPS,
     Levels,
+    chance_of_first_miss,
     end_limit,
     likeliest_limit,
     worthwhile_clips,
@@ -117,31 +119,58 @@ def cost_if_never_wrong(levels, limit):
     ),
     st.lists(st.sampled_from([0.5, 1.0, 7.0, 40.0, 900.0]), min_size=8, max_size=8),
 )
-def test_limits_that_records_do_not_ask_for_cost_next_to_nothing(values, weights):
+def test_a_limit_moves_predictions_by_the_misses_that_certain_ones_make(values, weights):
     values = np.sort(values)
     levels = Levels(values, np.rint(values), np.array(weights[: len(values)]))
     limit = end_limit(levels)
     if values[0] > 0 and values[-1] < 1:
         assert limit == 0
         return
-    largest = min(0.5 / (levels.total + 1), 0.05)
-    assert 0 < limit <= largest
-    assert cost_if_never_wrong(levels, limit) <= MAX_LIMIT_COST * (1 + 1e-9)
-    if limit < largest:  # the largest limit that is cheap enough
-        assert cost_if_never_wrong(levels, limit * 1.001) > MAX_LIMIT_COST
+    certain = float(levels.weights @ ((values == 0) | (values == 1)))
+    misses = certain * chance_of_first_miss(certain)
+    assert 0 < limit <= 0.05
+    assert cost_if_never_wrong(levels, limit) <= misses / levels.total * (1 + 1e-9)
+    if limit < 0.05:  # the mean rate of misses of all that it moves
+        assert cost_if_never_wrong(levels, limit * 1.001) > misses / levels.total
+
+
+def test_the_chance_of_a_first_miss_is_its_integral():
+    """Half the prior says never; the other half is uniform between the rates of a coin and of certainty."""
+    rates = np.linspace(0.5, 1, 100_001)
+    for right in (0, 1, 4, 60):
+        once, again = (np.trapezoid(2 * rates**k, rates) for k in (right, right + 1))
+        assert chance_of_first_miss(right) == pytest.approx((once - again) / (1 + once), abs=1e-9)
+    assert chance_of_first_miss(0) == pytest.approx(1 / 8)
+    assert chance_of_first_miss(1e6) == pytest.approx(2e-12, rel=1e-4)
+    assert max(right * chance_of_first_miss(right) for right in range(2000)) < 0.18
 
 
 def test_known_limits_of_predictions():
     few_at_the_ends = Levels(np.array([0.0, 0.5]), np.array([0.0, 0.5]), np.array([4.0, 96.0]))
-    assert end_limit(few_at_the_ends) == pytest.approx(0.5 / 101)
+    assert end_limit(few_at_the_ends) == pytest.approx(chance_of_first_miss(4))
     most_at_the_ends = Levels(np.array([0.0, 0.5, 1.0]), np.array([0, 0.5, 1]), np.array([30.0, 40, 30]))
-    assert end_limit(most_at_the_ends) == pytest.approx(MAX_LIMIT_COST / 0.6)
+    assert end_limit(most_at_the_ends) == pytest.approx(chance_of_first_miss(60))
     assert likeliest_limit(most_at_the_ends) == end_limit(most_at_the_ends)
+    near = Levels(np.array([0.0, 0.004, 0.5]), np.array([0.0, 0, 0.5]), np.array([4.0, 6, 90]))
+    assert end_limit(near) == pytest.approx((4 * chance_of_first_miss(4) + 6 * 0.004) / 10)
     missed = Levels(np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.5, 1]), np.array([30.0, 40, 30]))
     assert end_limit(missed) == pytest.approx(0.5 / 101)
     assert set(WIDE_CLIPS) <= set(worthwhile_clips(missed))
-    assert not set(WIDE_CLIPS) & set(worthwhile_clips(most_at_the_ends))
+    assert worthwhile_clips(most_at_the_ends) == tuple(sorted((*CLIPS, chance_of_first_miss(60))))
     assert likeliest_limit(missed) == 0.05
+
+
+@given(st.sampled_from(["shift", "temperature", "platt", "beta", "spline"]), gridded())
+def test_no_map_comes_closer_to_certainty_than_certain_predictions_that_were_right_allow(method, data):
+    y, p = data
+    p = np.concatenate(([0.0, 0.0, 1.0], np.clip(p, 0.1, 0.9)))
+    y = np.concatenate(([0, 0, 1], y))
+    limit = end_limit(Levels.of(cb.Forecasts(y, p)))
+    fitted = fit(y, p, method=method)
+    slopes = [getattr(fitted.map, name, 1) for name in ("low", "high")]
+    if fitted.details["clip"] < limit and min(slopes) > 0:
+        ends = fitted.predict([0.0, 1.0])
+        assert limit * (1 - 1e-6) <= ends.min() <= ends.max() <= 1 - limit * (1 - 1e-6)
 
 
 def test_auto_hardly_changes_certain_predictions_that_are_right():

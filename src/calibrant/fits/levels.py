@@ -89,7 +89,6 @@ def pooled(places: Array, levels: Levels, cells: int) -> tuple[Array, Levels]:
 
 
 MAX_END_LIMIT = 0.05
-MAX_LIMIT_COST = 4e-4  # nats per record, below the half of a thousandth that counts as harm
 CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
 WIDE_CLIPS = (0.03, 0.05)  # tried only if predictions of exactly 0 or 1 were wrong
 MIN_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
@@ -119,14 +118,15 @@ def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
     """Return the smallest clip, and of the others those that change some level.
 
     Where predictions of 0 and 1 count as certain is a parameter that no data fix in advance: a clip of 1e-2
-    gained 40 thousandths of a nat on physicians' predictions and lost 30 on those of a neural network. Where
-    predictions are exactly 0 or 1 the smallest clip is `end_limit`; if some of them were wrong, wide clips
-    are worth trying too.
+    gained 40 thousandths of a nat on physicians' predictions and lost 30 on those of a neural network. If
+    predictions of exactly 0 or 1 were wrong, no clip is below `end_limit`, and wide clips are worth trying
+    too. If all of them were right, smaller clips are tried, but a map must keep its own values within it.
     """
     closest = min(float(levels.values[0]), 1.0 - float(levels.values[-1]))
-    smallest = max(CLIPS[0], end_limit(levels))
-    clips = (*CLIPS[1:], *(WIDE_CLIPS if _wrong_at_ends(levels) else ()))
-    return (smallest, *(clip for clip in clips if clip > max(closest, smallest)))
+    limit, wrong = max(CLIPS[0], end_limit(levels)), _wrong_at_ends(levels)
+    smallest = limit if wrong else CLIPS[0]
+    clips = {limit, *CLIPS, *(WIDE_CLIPS if wrong else ())}
+    return (smallest, *sorted(clip for clip in clips if clip > max(closest, smallest)))
 
 
 def _wrong_at_ends(levels: Levels) -> bool:
@@ -138,23 +138,37 @@ def _wrong_at_ends(levels: Levels) -> bool:
 def end_limit(levels: Levels) -> float:
     """Return how close to 0 and 1 these records allow predictions, if some are exactly 0 or 1; else 0.
 
-    n records that were all right leave a rate of 0.5 / (n + 1) for a miss (Krichevsky and Trofimov 1981).
-    Rounded and human predictions of 0 and 1 are wrong more often than never. If none of these was, they may
-    have been earned: then the limit is small enough to cost at most `MAX_LIMIT_COST` even if no such
-    prediction is ever wrong.
+    Rounded and human predictions of 0 and 1 are wrong more often than never. If some of these were, n
+    records leave a rate of 0.5 / (n + 1) for a miss (Krichevsky and Trofimov 1981). If none was, the next
+    one is wrong with the probability of `chance_of_first_miss`. All other predictions that the limit moves
+    are taken at their word, and the limit is the mean rate of misses of all that it moves.
     """
     if levels.values[0] > 0 and levels.values[-1] < 1:
         return 0.0
-    limit = min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)
     if _wrong_at_ends(levels):
-        return limit
-    # moving all predictions within e of 0 or 1 there costs about the sum of w (e - distance), which is the
-    # largest of its linear pieces
+        return min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)
     distance = np.minimum(levels.values, 1.0 - levels.values)
-    near = np.flatnonzero(distance < limit)
+    certain = float(levels.weights[distance <= 0].sum())
+    misses = certain * chance_of_first_miss(certain)
+    # the largest of the linear pieces of the sum of w (limit - distance) is to be equal to the misses
+    near = np.flatnonzero(distance < MAX_END_LIMIT)
     near = near[np.argsort(distance[near], kind="stable")]
     mass, moment = (np.cumsum(x[near]) for x in (levels.weights, levels.weights * distance))
-    return float(min(limit, np.min((MAX_LIMIT_COST * levels.total + moment) / mass)))
+    return float(min(MAX_END_LIMIT, np.min((misses + moment) / mass)))
+
+
+def chance_of_first_miss(right: float) -> float:
+    """Return the probability that the next certain prediction is wrong, when `right` of them were all right.
+
+    Laplace's rule of succession gives a general law no chance to be true. With Wrinch and Jeffreys (1919) half
+    the prior says that certain predictions are always right, and half that their rate is uniform between a
+    coin's and 1. The limit then costs at most 0.18 nats in all even if no such prediction is ever wrong.
+    """
+
+    def all_right(count: float) -> float:  # under the uniform half
+        return 2.0 * (1.0 - 0.5 ** (count + 1.0)) / (count + 1.0)
+
+    return (all_right(right) - all_right(right + 1.0)) / (1.0 + all_right(right))
 
 
 def likeliest_limit(levels: Levels) -> float:

@@ -18,7 +18,17 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from calibrant.errors import InvalidInputError
-from calibrant.fits.levels import CLIPS, MIN_CLIP, Levels, expit, held, logit, pooled, worthwhile_clips
+from calibrant.fits.levels import (
+    CLIPS,
+    MIN_CLIP,
+    Levels,
+    end_limit,
+    expit,
+    held,
+    logit,
+    pooled,
+    worthwhile_clips,
+)
 from calibrant.results import Array
 
 MAX_NEWTON_STEPS = 100
@@ -178,17 +188,23 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
     if shows_no_slope(levels):
         family = "shift"
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
+    limit = end_limit(levels) if clip == "auto" else 0.0
     widths = _widths(shrink)
     logits = logit(levels.values, clips[0])
     cells = pooled(logits, levels, CELLS)
     best = _Trial(cells, family, clips[0], widths)
-    best.climb(range(0, len(widths), COARSE_STRIDE))
+    best.climb(range(0, len(widths), COARSE_STRIDE), limit)
     for each in clips[1:]:
         trial = _Trial(cells, family, each, widths)
-        trial.climb([best.peak])  # the width hardly depends on the clip
+        trial.climb([best.peak], limit)  # the width hardly depends on the clip
         if trial.evidence > best.evidence + 1e-9:
             best = trial
     return best.finished(levels, held(logits, best.clip))
+
+
+def closest_to_certain(logits: Array) -> float:
+    """Return how close to 0 or 1 the rates of ascending predictions come."""
+    return float(expit(-np.abs(logits[[0, -1]])).min())
 
 
 def shows_no_slope(levels: Levels) -> bool:
@@ -234,17 +250,21 @@ class _Trial:
         self.start: Array | None = None
         self.peak, self.evidence, self.best = 0, -np.inf, self.center
 
-    def climb(self, starts: Sequence[int]) -> None:
-        """Find the width with the largest evidence: try the starts, then climb from the best of them."""
+    def climb(self, starts: Sequence[int], limit: float) -> None:
+        """Find the width with the largest evidence: try the starts, then climb from the best of them.
+
+        There is no evidence for a map that comes closer to 0 or 1 than the limit allows.
+        """
         for start in starts:
             self._try(start)
-        while True:
+        peak = -1
+        while self.peak != peak:
             peak = self.peak
             for near in (peak - 2, peak - 1, peak + 1, peak + 2):
                 if 0 <= near < len(self.widths):
                     self._try(near)
-            if self.peak == peak:
-                return
+        if self.clip < limit and closest_to_certain(self.design.predictor(self.best)) < limit:
+            self.evidence = -np.inf
 
     def _try(self, place: int) -> None:
         if place in self.known:

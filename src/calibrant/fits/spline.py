@@ -17,8 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.levels import Levels, logit, pooled, worthwhile_clips
-from calibrant.fits.logistic import Clip, LogisticFit, Optimum, checked_clip, logistic, minimize_loss
+from calibrant.fits.levels import Levels, end_limit, logit, pooled, worthwhile_clips
+from calibrant.fits.logistic import (
+    Clip,
+    LogisticFit,
+    Optimum,
+    checked_clip,
+    closest_to_certain,
+    logistic,
+    minimize_loss,
+)
 from calibrant.results import Array
 
 CELLS = 2048
@@ -49,13 +57,14 @@ def spline(levels: Levels, *, knots: int = KNOTS, clip: Clip = "auto") -> Spline
     usable = [trial for trial in trials if len(trial.knots) >= MIN_KNOTS]
     if not usable:
         return logistic(levels, "platt", clip=clip)
+    limit = end_limit(levels) if clip == "auto" else 0.0
     best = usable[0]
-    best.climb(STARTS)
+    best.climb(STARTS, limit)
     for trial in usable[1:]:
-        trial.climb((best.peak,))  # the widths hardly depend on the clip
+        trial.climb((best.peak,), limit)  # the widths hardly depend on the clip
         if trial.evidence > best.evidence + 1e-9:
             best = trial
-    return best.finished()
+    return logistic(levels, "platt", clip=clip) if best.evidence == -np.inf else best.finished()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,10 +167,11 @@ class _Trial:
         """Return the width of the prior of each coefficient: level and slope, then bends."""
         return np.asarray(np.exp(np.repeat((tau / 2, kappa / 2), (2, len(self.knots) - 2))))
 
-    def climb(self, starts: Sequence[tuple[int, int]]) -> None:
+    def climb(self, starts: Sequence[tuple[int, int]], limit: float) -> None:
         """Find the pair of widths with the largest evidence, from the best start by ever smaller steps.
 
-        Climbing from every start took 2.5 times as long and reached the same evidence.
+        Climbing from every start took 2.5 times as long and reached the same evidence. There is no evidence
+        for a map that comes closer to 0 or 1 than the limit allows.
         """
         self.peak = self._best(starts)
         for step in (2, 1):
@@ -173,6 +183,10 @@ class _Trial:
                     break
                 self.peak = best
         self.evidence = self.at(*self.peak)
+        if self.clip < limit:
+            map_logits = replace(self._tents, basis=self._curves).predictor(self.known[self.peak][1])
+            if closest_to_certain(map_logits) < limit:
+                self.evidence = -np.inf
 
     def _best(self, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """Return the pair of widths with the largest evidence; of those that tie, the narrowest."""

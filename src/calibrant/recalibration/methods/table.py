@@ -46,7 +46,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         "limits",
         "no change, but predictions of exactly 0 and 1 move off them, by at most 0.05",
-        "Krichevsky & Trofimov 1981",
+        "Wrinch & Jeffreys 1919; Krichevsky & Trofimov 1981",
         curves.limits,
     ),
     _logistic(
