@@ -84,13 +84,9 @@ class Censored:
         return pandas.Series(self.outcome, self.labels), weight
 
     def reweighted(self, counts: npt.ArrayLike) -> Array:
-        """Return the weights after each row was drawn `counts` times: the censoring is estimated again.
-
-        The weight of a row is its count times its inverse probability, as resampling needs it.
-        """
-        drawn = np.asarray(counts, dtype=np.float64)
+        """Return count times inverse probability, estimated again after each row was drawn `counts` times."""
+        drawn, result = np.asarray(counts, dtype=np.float64), np.zeros(len(self))
         kept = (self.time >= self.horizon) | (self.event > 0)
-        result = np.zeros(len(self))
         for rows, times, places in self._by_stratum:
             inverse = _inverse_before(places, drawn[rows], self.event[rows] == 0)
             until = np.minimum(places, np.searchsorted(times, self.horizon))

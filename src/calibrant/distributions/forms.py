@@ -36,24 +36,15 @@ levels, thresholds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ForecastTable:
-    """Forecasts that are numbers, one row per outcome."""
-
-    values: Array
-
-    def below_and_equal(self, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        return np.sum(self.values < y[:, None], axis=1), np.sum(self.values == y[:, None], axis=1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Members(ForecastTable):
+class Members:
     """An ensemble: members exchangeable with the outcome, in ascending order per row."""
 
+    values: Array
     name: ClassVar = "ensemble"
     levels: ClassVar = USUAL_LEVELS
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        (below, equal), cells = self.below_and_equal(y), self.values.shape[1] + 1
+        (below, equal), cells = below_and_equal(self.values, y), self.values.shape[1] + 1
         return below / cells, (below + equal + 1) / cells
 
     def cdf(self, z: float) -> Array:
@@ -76,15 +67,16 @@ class Members(ForecastTable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quantiles(ForecastTable):
+class Quantiles:
     """Quantiles at levels, ascending per row; between them the CDF is taken as linear."""
 
+    values: Array
     levels: Array
     name: ClassVar = "quantiles"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
         bounds = np.concatenate([[0.0], self.levels, [1.0]])
-        below, equal = self.below_and_equal(y)
+        below, equal = below_and_equal(self.values, y)
         return bounds[below], bounds[below + np.maximum(equal, 1)]
 
     def cdf(self, z: float) -> Array:
@@ -105,7 +97,8 @@ class Quantiles(ForecastTable):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CdfValues(ForecastTable):
+class CdfValues:
+    values: Array
     thresholds: Array
     name: ClassVar = "CDF values"
     levels: ClassVar = ()
@@ -205,6 +198,10 @@ class Distribution:
 
 
 Form = Members | Quantiles | CdfValues | Distribution
+
+
+def below_and_equal(values: Array, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return np.sum(values < y[:, None], axis=1), np.sum(values == y[:, None], axis=1)
 
 
 def quantile_scores(y: Array, quantiles: Array, levels: Array) -> Array:

@@ -532,7 +532,7 @@ def horizon_table(
         p = calibration_test(forecasts, draws=count, seed=used).pvalue
         limits = confidence_interval(forecasts, measure="in-the-large", draws=count, seed=used)
         predicted, observed, n = forecasts.mean_prediction, forecasts.base_rate, len(y)
-        ends = (min(max(predicted + end, 0.0), 1.0) for end in (limits.lower, limits.upper))
+        low, high = (min(max(predicted + end, 0.0), 1.0) for end in (limits.lower, limits.upper))
         size, facts = smooth_calibration_error(forecasts), (y.censored, y.effective, y.largest_weight)
-        found.append(Horizon(y.horizon, predicted, observed, *ends, size, p, p, *facts))
+        found.append(Horizon(y.horizon, predicted, observed, low, high, size, p, p, *facts))
     return HorizonTable(adjusted_rows(found), n, count, used)

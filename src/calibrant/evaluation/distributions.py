@@ -105,65 +105,53 @@ class DistributionEvaluation(Result):
         from calibrant.report.charts.distributions import pit_histogram, quantile_coverage, threshold_curve
         from calibrant.report.charts.groups import forest
 
-        found: dict[str, tuple[Any, Any]] = {
-            "pit": (pit_histogram, self.pit),
-            "thresholds": (threshold_curve, self.thresholds),
-            "quantiles": (quantile_coverage, self.quantiles),
-            "bias": (forest, self.bias_by_group),
-            "width": (forest, self.width_by_group),
-        }
-        return {name: chart.spec(part) for name, (chart, part) in found.items() if part is not None}
+        drawn = {"pit": pit_histogram.spec(self.pit), "thresholds": threshold_curve.spec(self.thresholds)}
+        if self.quantiles is not None:
+            drawn["quantiles"] = quantile_coverage.spec(self.quantiles)
+        audits = {"bias": self.bias_by_group, "width": self.width_by_group}
+        return drawn | {name: forest.spec(found) for name, found in audits.items() if found is not None}
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.report.rendering import Overview, PageVerdict, rendered
+        from calibrant.report.rendering import GROUPS_SHOWN, Overview, PageVerdict, Section, rendered
 
         check_target(path)
+        parts: list[Section] = []
+
+        def add(name: str, question: str, text: str, table: Table) -> None:
+            figures = () if name == "pit" else (name,)  # which is at the top of the page
+            parts.append(Section(name, question, (text,), figures, (table,), folded=True, half=True))
+
+        def add_audit(name: str, question: str, audited: Audit | None, what: str) -> None:
+            if audited is not None:
+                text = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
+                add(name, question, text, group_table(audited.by_error()[:GROUPS_SHOWN]))
+
+        add("pit", "Where do outcomes fall in their forecasts?", str(self.pit), self.pit.sheet())
+        if self.quantiles is not None:
+            add("quantiles", "Do quantiles hold?", str(self.quantiles), self.quantiles.sheet())
+        score = "" if self.crps is None else f"CRPS {format_value(self.crps)}. "
+        text = f"{score}{self.thresholds}"
+        add("thresholds", "Is each threshold calibrated?", text, self.thresholds.sheet())
+        question, what = "For whom are forecasts too high or too low?", "up to the forecast median"
+        add_audit("bias", question, self.bias_by_group, what)
+        question, what = "For whom are they too narrow or too wide?", "in the middle half of the forecast"
+        add_audit("width", question, self.width_by_group, what)
         table = (self.quantiles or self.pit).sheet()
         lead, more, rest = self.verdict.partition("). ")  # after the p-value, where the first sentence ends
         facts = f"{pluralize(self.n, 'outcome')}{dropped_note(self.dropped)}; forecasts given as {self.form}"
-        return atomic_write(
-            path,
-            rendered(
-                title=self.title,
-                subtitle=self.subtitle,
-                verdict=PageVerdict(f"{lead})." if more else lead, rest, NEXT_STEPS[self.status]),
-                tone="good" if self.status == "fine" else "bad",
-                facts=facts,
-                overview=Overview(("pit",), (("", table.without("score").without("adjusted")),)),
-                parts=_sections(self),
-                drawn=self._specifications(),
-                numbers=self.to_dict(),
-            ),
+        page = rendered(
+            title=self.title,
+            subtitle=self.subtitle,
+            verdict=PageVerdict(f"{lead})." if more else lead, rest, NEXT_STEPS[self.status]),
+            tone="good" if self.status == "fine" else "bad",
+            facts=facts,
+            overview=Overview(("pit",), (("", table.without("score").without("adjusted")),)),
+            parts=parts,
+            drawn=self._specifications(),
+            numbers=self.to_dict(),
         )
-
-
-def _sections(found: DistributionEvaluation) -> list[Any]:
-    """Return what is folded below the histogram."""
-    from calibrant.report.rendering import GROUPS_SHOWN, Section
-
-    score = "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
-    parts: list[Section] = []
-
-    def add(name: str, title: str, text: str, table: Table) -> None:
-        figures = () if name == "pit" else (name,)  # which is at the top of the page
-        parts.append(Section(name, title, (text,), figures, (table,), folded=True, half=True))
-
-    add("pit", "Where do outcomes fall in their forecasts?", str(found.pit), found.pit.sheet())
-    if found.quantiles is not None:
-        add("quantiles", "Do quantiles hold?", str(found.quantiles), found.quantiles.sheet())
-    text = f"{score}{found.thresholds}"
-    add("thresholds", "Is each threshold calibrated?", text, found.thresholds.sheet())
-    for name, question, audited, what in (
-        ("bias", "For whom are forecasts too high or too low?", found.bias_by_group,
-         "up to the forecast median"),
-        ("width", "For whom are they too narrow or too wide?", found.width_by_group,
-         "in the middle half of the forecast"),
-    ):  # fmt: skip
-        if audited is not None:
-            text = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
-            add(name, question, text, group_table(audited.by_error()[:GROUPS_SHOWN]))
-    return parts
+        return atomic_write(path, page)
 
 
 @shares_parameters(FORECAST)
