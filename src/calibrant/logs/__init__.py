@@ -1,9 +1,4 @@
-"""Read the logs of language-model evaluations: lm-evaluation-harness and Inspect.
-
-`read` turns a log into one row per answer, with the model's confidence and whether it was right. `evaluate`
-reports on calibration and on when to abstain. `compare` compares the models of several logs by question.
-`temperatures` fits a temperature per task.
-"""
+"""Read the logs of language-model evaluations: lm-evaluation-harness and Inspect."""
 
 from calibrant.logs.evaluation import LogEvaluation
 from calibrant.logs.evaluation import compare_logs as compare

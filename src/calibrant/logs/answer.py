@@ -122,10 +122,9 @@ def field_probability(value: Any, scale: float | None) -> float:
 
 
 def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | None:
-    """Return the position of the token that holds the letter of the answer, None if there is none.
+    """Return the position of the token that holds the letter of the answer.
 
-    Tokens are searched, not the completion: where Inspect shuffles choices, it rewrites the completion to the
-    original order and leaves the tokens as they were generated.
+    Not searched in the completion: where Inspect shuffles choices, it rewrites that and leaves the tokens.
     """
     texts = [str(token["token"]).translate({ord("▁"): " ", ord("Ġ"): " "}) for token in tokens]
     found = last_match(ANSWER_LETTER, "".join(texts))
@@ -197,7 +196,7 @@ class Options:
 
 @dataclass
 class LogFile(ABC):
-    """One file of samples. Subclasses know the tool; `notes` count what deserves a warning."""
+    """One file of samples; `notes` count what deserves a warning."""
 
     path: Path
     options: Options
@@ -212,8 +211,7 @@ class LogFile(ABC):
             self.read_header()
 
     @abstractmethod
-    def read_header(self) -> None:
-        """Find the task, the model and the version."""
+    def read_header(self) -> None: ...
 
     @abstractmethod
     def samples(self) -> Iterator[Answer]: ...
@@ -242,6 +240,15 @@ class LogFile(ABC):
             got = f"got {type(error).__name__}: {error}"
             raise unreadable_log(self.path, where, "must have the structure of a log", got) from None
 
+    def zero_or_one(self, number: float, where: str, name: str, rule: str, got: str) -> float:
+        """Return whether a grade is right, NaN where it is missing."""
+        if self.options.threshold is not None and math.isfinite(number):
+            return float(number >= self.options.threshold)
+        if math.isnan(number) or number in (0.0, 1.0):
+            return number
+        hint = Hint("{} counts grades from 0.5 on as right", threshold=0.5)
+        raise self.refused(where, name, rule, got, hint)
+
     def refused(self, where: str, name: str, rule: str, got: str = "", hint: str = "") -> Exception:
         return unreadable_log(self.path, f"{where}, field {name!r}", rule, got, hint)
 
@@ -256,14 +263,11 @@ def lookup(place: Any, name: str) -> tuple[bool, Any]:
         return False, None
     if name in place:
         return True, place[name]
-    head, dot, rest = name.partition(".")
-    while dot:
-        if head in place:
-            found, value = lookup(place[head], rest)
-            if found:
-                return True, value
-        more, dot, rest = rest.partition(".")
-        head = f"{head}.{more}"
+    parts = name.split(".")
+    for k in range(1, len(parts)):
+        found, value = lookup(place.get(".".join(parts[:k])), ".".join(parts[k:]))
+        if found:
+            return True, value
     return False, None
 
 

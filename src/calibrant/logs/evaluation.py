@@ -1,4 +1,4 @@
-"""Evaluate the answers of a log, compare the models of several logs, and fit a temperature per task."""
+"""Evaluate the answers of a log, and compare the models of several logs."""
 
 from __future__ import annotations
 
@@ -148,7 +148,13 @@ def compare_logs(
     logs = [LogRows(path, tool, Options(**options)) for path in paths]
     if len(logs) < 2:
         raise InvalidInputError("compare", "needs two logs or more", f"got {len(logs)}")
-    tables = [_answers(log) for log in logs]
+    tables = [
+        {
+            (file.task, one.id, one.epoch): (one.confidence, one.correct, log.cluster_of(file, one))
+            for file, one in log
+        }
+        for log in logs
+    ]
     shared = set(tables[0]).intersection(*tables[1:])
     if not shared:
         got = "got " + " and ".join(f"{next(iter(table), ('nothing',))[0]!r}" for table in tables)
@@ -167,14 +173,6 @@ def compare_logs(
         missing="drop" if missing == "drop" else "error",
         confidence=level,
     )
-
-
-def _answers(log: LogRows) -> dict[tuple[Any, ...], tuple[float, float, str]]:
-    """Return confidence, correctness and cluster by task, question and epoch."""
-    return {
-        (file.task, one.id, one.epoch): (one.confidence, one.correct, log.cluster_of(file, one))
-        for file, one in log
-    }
 
 
 def _names(models: list[str], paths: list[str]) -> list[str]:

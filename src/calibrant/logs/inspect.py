@@ -70,10 +70,10 @@ class InspectLog(LogFile):
 
     def samples(self) -> Iterator[Answer]:
         """Yield every sample; one that failed has neither a confidence nor a grade."""
-        shares = self._agreement() if self.options.confidence == "agreement" else None
+        self._shares = self._agreement() if self.options.confidence == "agreement" else None
         for sample, where in self._objects():
             with self.checked(where):
-                found = self._sample(sample, where, shares)
+                found = self._sample(sample, where)
             yield found
 
     def _objects(self) -> Iterator[tuple[Mapping[str, Any], str]]:
@@ -94,9 +94,7 @@ class InspectLog(LogFile):
                     raise self.refused(where, name, "must be there", got)
             yield sample, where
 
-    def _sample(
-        self, sample: Mapping[str, Any], where: str, shares: Mapping[tuple[Any, str], float] | None
-    ) -> Answer:
+    def _sample(self, sample: Mapping[str, Any], where: str) -> Answer:
         metadata = sample.get("metadata") if isinstance(sample.get("metadata"), Mapping) else {}
         answer = Answer(sample["id"], sample["epoch"], NAN, NAN, None, self._kind or "text", metadata or {})
         if sample.get("error") or sample.get("invalidation"):
@@ -107,7 +105,7 @@ class InspectLog(LogFile):
             self.notes["unscored"] += 1
         else:
             answer.correct = self._correct(name, score, where)
-        self._read_confidence(answer, sample, name, score or {}, where, shares)
+        self._read_confidence(answer, sample, name, score or {}, where)
         return answer
 
     def _score(self, sample: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any] | None]:
@@ -135,7 +133,7 @@ class InspectLog(LogFile):
         return wanted, score
 
     def _correct(self, name: str, score: Mapping[str, Any], where: str) -> float:
-        value, field = score["value"], f"scores.{name}.value"
+        value, field, rule = score["value"], f"scores.{name}.value", "must be C or I, or 1 or 0"
         if isinstance(value, Mapping) and value:
             hint = Hint("{}", score=f"{name}.{next(iter(value))}")
             got = f"got the keys {', '.join(map(str, value))}"
@@ -152,23 +150,11 @@ class InspectLog(LogFile):
         except (TypeError, ValueError):
             words = "{} leaves P and N out, {} counts them as wrong"
             hint = Hint(words, ("partial", "missing"), ("partial", "incorrect"))
-            shown = json.dumps(value)[:60]
-            raise self.refused(where, field, "must be C or I, or 1 or 0", f"got {shown}", hint) from None
-        if self.options.threshold is not None and math.isfinite(number):
-            return float(number >= self.options.threshold)
-        if not math.isnan(number) and number not in (0.0, 1.0):
-            hint = Hint("{} counts grades from 0.5 on as right", threshold=0.5)
-            raise self.refused(where, field, "must be C or I, or 1 or 0", f"got {value}", hint)
-        return number
+            raise self.refused(where, field, rule, f"got {json.dumps(value)[:60]}", hint) from None
+        return self.zero_or_one(number, where, field, rule, f"got {value}")
 
     def _read_confidence(
-        self,
-        answer: Answer,
-        sample: Mapping[str, Any],
-        name: str,
-        score: Mapping[str, Any],
-        where: str,
-        shares: Mapping[tuple[Any, str], float] | None,
+        self, answer: Answer, sample: Mapping[str, Any], name: str, score: Mapping[str, Any], where: str
     ) -> None:
         if self.options.field is not None:
             answer.source = f"field:{self.options.field}"
@@ -177,8 +163,8 @@ class InspectLog(LogFile):
             inside = [whole.get("metadata"), whole.get("value"), sample.get("metadata"), whole]
             answer.confidence = self.logged_field([sample, *(one for one in inside if one)], where)
             return
-        if shares is not None:
-            answer.confidence = shares.get((sample["id"], _answer(sample, score)), NAN)
+        if self._shares is not None:
+            answer.confidence = self._shares.get((sample["id"], _answer(sample, score)), NAN)
             return
         choice = _first_choice(sample)
         tokens = ((choice.get("logprobs") or {}).get("content")) if choice else None

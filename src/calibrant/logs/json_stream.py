@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import sys
 import zlib
@@ -28,6 +29,7 @@ END = struct.Struct("<4s6xH2L2x")
 LARGE_END = struct.Struct("<4s28x3Q")  # zip64
 LARGE_END_LOCATOR = struct.Struct("<4s16x")
 CUT_OFF = "the file is cut off"
+VISIBLE = re.compile(r"\S")
 
 
 def unreadable_log(path: Path, where: str, rule: str, got: str = "", hint: str = "") -> UnreadableFileError:
@@ -47,10 +49,10 @@ class JsonScanner:
     def peek(self) -> str:
         """Return the next character that is not a space, "" at the end."""
         while True:
-            while self._at < len(self._text):
-                if not self._text[self._at].isspace():
-                    return self._text[self._at]
-                self._move(self._at + 1)
+            found = VISIBLE.search(self._text, self._at)
+            self._move(found.start() if found else len(self._text))
+            if found:
+                return found.group()
             if not self._read():
                 return ""
 
@@ -167,10 +169,7 @@ class Member(NamedTuple):
 
 
 class Archive:
-    """A zip archive of JSON members, read one at a time.
-
-    Each pass reads the directory again: `zipfile` keeps it in memory, with 600 bytes per member.
-    """
+    """A zip archive whose directory is read in each pass: `zipfile` keeps it, with 600 bytes per member."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -190,13 +189,12 @@ class Archive:
     def members(self) -> Iterator[Member]:
         """Yield the members in order; of those written twice, the last one in the place of the first."""
         repeated = (one for one in self._directory() if hash(one.name) in self._repeated)
-        latest: dict[str, Member | None] = {one.name: one for one in repeated} if self._repeated else {}
+        latest = {one.name: one for one in repeated} if self._repeated else {}
         for one in self._directory():
-            last = latest.get(one.name, one)
-            if last is not None:
-                yield last
-            if one.name in latest:
-                latest[one.name] = None
+            if hash(one.name) not in self._repeated:
+                yield one
+            elif one.name in latest:
+                yield latest.pop(one.name)
 
     def load(self, member: Member) -> Any:
         try:

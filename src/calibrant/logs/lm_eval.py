@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -62,7 +63,6 @@ class LmEvalLog(LogFile):
         return {}
 
     def samples(self) -> Iterator[Answer]:
-        """Yield the samples; those of other filters than the chosen one are left out."""
         with self.path.open("rb") as file:
             start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
         objects = array_items(self.path) if start.startswith(b"[") else json_lines(self.path)
@@ -223,18 +223,11 @@ class LmEvalLog(LogFile):
         return found
 
     def _logged(self, sample: Mapping[str, Any], metric: str, where: str) -> float:
-        """Return a metric that is 0 or 1; `threshold` turns grades into that."""
-        try:
+        value = math.inf
+        with suppress(ValueError, TypeError):
             value = as_number(sample[metric])
-        except (ValueError, TypeError):
-            value = math.inf
-        if self.options.threshold is not None and math.isfinite(value):
-            return float(value >= self.options.threshold)
-        if not math.isnan(value) and value not in (0.0, 1.0):
-            hint = Hint("{} counts grades from 0.5 on as right", threshold=0.5)
-            got = f"got {json.dumps(sample[metric])[:60]}"
-            raise self.refused(where, metric, "must be 0 or 1 to say whether the answer is right", got, hint)
-        return value
+        rule, got = "must be 0 or 1 to say whether the answer is right", json.dumps(sample[metric])[:60]
+        return self.zero_or_one(value, where, metric, rule, f"got {got}")
 
     def _choice_text(self, request: _Request) -> str:
         delimiter = str(self.config.get("target_delimiter", " "))

@@ -152,7 +152,6 @@ def _log_probabilities(probabilities: Any, confidence: float) -> Array | None:
 
 
 def _losses(table: Array, right: Codes, log_temperature: float | Array) -> Array:
-    """Return the log loss of each answer."""
     from scipy.special import log_softmax
 
     scores = table * np.exp(-np.broadcast_to(log_temperature, len(table)))[:, None]
@@ -185,11 +184,7 @@ def _fit_one(table: Array, right: Codes) -> tuple[float, float]:
 
 
 def _fit(table: Array, right: Codes, tasks: Codes, count: int) -> tuple[Array, Array, float, float, Array]:
-    """Return each task's own logarithm and its error, the common one, the spread, and the shrunken ones.
-
-    A task without answers gets the common one. `fits.hierarchical` does not serve here: it shifts the logit
-    of two outcomes, whereas a temperature scales the logits of any number of choices.
-    """
+    """Return each task's own logarithm and its error, the common one, the spread, and the shrunken ones."""
     rows = {task: np.flatnonzero(tasks == task) for task in np.unique(tasks).tolist()}
     values, errors = np.array([_fit_one(table[found], right[found]) for found in rows.values()]).T
     weights = 1 / errors**2
