@@ -19,7 +19,7 @@ from calibrant.errors import InvalidInputError, reject_name
 from calibrant.evaluation import gate
 from calibrant.files import atomic_write
 from calibrant.formatting import pluralize
-from calibrant.inference.intervals import check_confidence
+from calibrant.inputs import open_share
 from calibrant.metrics.lookup import measures
 from calibrant.parallel import recorded_seed
 
@@ -68,7 +68,7 @@ def check(
     elif not max_group_z >= 0:
         raise InvalidInputError("--max-group-z", "must be a number from 0", f"got {max_group_z}")
     if confidence:
-        check_confidence(confidence)
+        open_share("confidence", confidence)
     used = recorded_seed(seed)
     how = {"confidence": confidence, "seed": used, "fewest": min_records}
     if all(map(is_sketch, files)):

@@ -26,11 +26,10 @@ from calibrant.groups.compare_groups_result import (
 from calibrant.groups.gap_interval import Codes, row_interval
 from calibrant.groups.rules import label_in_words
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
-from calibrant.inference.intervals import check_confidence
 from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inference.odds_shift import common_shift, odds_of
 from calibrant.inference.pvalues import MORE_DRAWS, holm
-from calibrant.inputs import flag
+from calibrant.inputs import flag, open_share
 from calibrant.metrics.scores import decompose
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
@@ -123,7 +122,7 @@ def compare_groups(
         within=within,
         clusters=clusters,
     )
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     count, used = checked_draws(draws), recorded_seed(seed)
     if method not in (*METHODS, "exact"):
         raise reject_name("method", method, list(METHODS))

@@ -23,7 +23,6 @@ from calibrant.inference.null import (
     has_equal_weights,
     is_clustered,
     measured,
-    one_by_one,
     record_clusters,
     record_outcomes,
     record_weights,
@@ -251,10 +250,7 @@ def resampled_deviations(entry: Measure, resampler: Resampler, drawing: Drawing)
         if not power:
             return null.deviation(forecasts, weights, outcomes)  # type: ignore[misc]
         residuals = outcomes - weights * forecasts.values
-        if null.batch is not None:
-            return values_of_residuals(forecasts, entry, residuals) ** (1 / power)
-        drawn_around = forecasts.weights * forecasts.values + residuals
-        return one_by_one(forecasts, entry, drawn_around) ** (1 / power)
+        return values_of_residuals(forecasts, entry, residuals) ** (1 / power)
 
     return drawing.run(work, resampler.width)
 

@@ -177,10 +177,7 @@ MIN_VARIANCE = 1e-20  # variance of the logits below which predictions count as 
 def omnibus(forecasts: Forecasts) -> Certified:
     """The stronger evidence against calibration of two: Kuiper's range and Cox's score.
 
-    -log of the smaller of their limit p-values. It grows with n, so it is a test statistic, not a measure. It
-    is infinite where a prediction of 0 or 1 was wrong, which calibrated ones never are: `impossible` in the
-    details is the share of such records. `visible_bias` is the least common bias that would be noticed with
-    probability 90%.
+    -log of the smaller of their limit p-values; infinite where a prediction of 0 or 1 was wrong.
 
     Examples
     --------
@@ -198,7 +195,7 @@ def omnibus(forecasts: Forecasts) -> Certified:
         # positive where outcomes exceed predictions; negative where predictions are too extreme
         bias_z=float(forecasts.residuals.sum()) / parts.whole if parts.whole > 0 else 0.0,
         slope_z=0.0 if parts.slope is None else dot(forecasts.residuals, parts.slope),
-        impossible=wrong,
+        impossible=wrong,  # share of the records whose prediction of 0 or 1 was wrong
         visible_bias=visible_bias(forecasts),
         **turned,
     )

@@ -27,7 +27,7 @@ from calibrant.inference.bootstrap import (
 )
 from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
 from calibrant.inference.compare_result import DRAWS, Comparison, Difference, error_of, may_flip
-from calibrant.inference.intervals import around, central, check_confidence, check_resampling
+from calibrant.inference.intervals import around, central, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
 from calibrant.inference.null import (
     Drawing,
@@ -40,6 +40,7 @@ from calibrant.inference.null import (
 from calibrant.inference.paired_rows import PairedRows, complete_rows, models_given, named_models
 from calibrant.inference.pvalues import MORE_DRAWS, draw_until_decided, holm, is_rejected
 from calibrant.inference.testing import run_test
+from calibrant.inputs import open_share
 from calibrant.kernels.resampling import CountedCodes, resampled_tallies, tally_picked, tally_poisson
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
@@ -286,7 +287,7 @@ def compare(
         y_true, models_asked, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
     )
     named = named_models(models_asked, names)
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     drawing = Drawing.checked(draws, seed, threads, progress)
     row = with_options(find_measure(measure), options)
     rows = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters)

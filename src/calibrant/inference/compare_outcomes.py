@@ -17,10 +17,9 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize, pvalue_phrase, pvalue_text
 from calibrant.inference.compare_result import Difference
-from calibrant.inference.intervals import check_confidence
 from calibrant.inference.paired_rows import labeled_clusters
 from calibrant.inference.pvalues import holm, is_rejected
-from calibrant.inputs import InputNames, missing_rows, outcomes_of, positive_column
+from calibrant.inputs import InputNames, missing_rows, open_share, outcomes_of, positive_column
 from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
@@ -46,9 +45,8 @@ class OutcomeComparison(Result):
     """Models with their own outcomes, compared row by row.
 
     `scores` maps each score (accuracy, calibration, brier, aurc) to its value per model, and `differences` to
-    its pairs, first minus second, with interval and p-value; `adjusted` allows for all pairs and all four
-    scores (Holm). Accuracy is better when higher, the others when lower. Intervals and p-values are
-    approximate: jackknife over clusters with Student's t.
+    its pairs, first minus second; `adjusted` allows for all pairs and all four scores (Holm). Intervals and
+    p-values are approximate: jackknife over clusters with Student's t.
     """
 
     scores: Mapping[str, Mapping[str, float]]
@@ -132,7 +130,7 @@ def compare_outcomes(
     pos_label: Any = None,
     confidence: float = 0.95,
 ) -> OutcomeComparison:
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     models, codes, dropped = _paired(outcomes, predictions, clusters, missing, pos_label)
     scored = {name: _scores(y, p, codes) for name, (y, p) in models.items()}
     values = {score: {name: own[score].value for name, own in scored.items()} for score in SCORES}

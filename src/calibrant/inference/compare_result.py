@@ -15,7 +15,7 @@ from calibrant.inference.pvalues import could_flip, is_rejected
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import Decomposition
-from calibrant.results import Result, Table, TableCell, number_cell, text_cell
+from calibrant.results import Result, Table, number_cell, text_cell
 
 DRAWS = 999  # resamples, and the fewest whose simulation error is judged
 MAX_MODELS_NAMED = 4  # in one sentence
@@ -192,16 +192,15 @@ class Comparison(Result):
 
     def model_sheet(self) -> Table:
         """Return the table of the models: the measure, and the Brier score with its parts."""
-        lines = tuple(self._line(name) for name in self.values)
-        columns = ("model", measure_in_words(self.measure), "Brier score", "miscalibration", "discrimination")
-        if columns[1] == columns[2]:  # the measure is the score itself
-            return Table(columns[:1] + columns[2:], tuple(line[:1] + line[2:] for line in lines))
-        return Table(columns, lines)
-
-    def _line(self, name: str) -> tuple[TableCell, ...]:
-        parts = self.scores.get(name)
-        numbers = (None,) * 3 if parts is None else (parts.score, parts.miscalibration, parts.discrimination)
-        return text_cell(name), number_cell(self.values[name]), *map(number_cell, numbers)
+        columns = ["model", measure_in_words(self.measure), "Brier score", "miscalibration", "discrimination"]
+        twice = columns[1] == columns[2]  # the measure is the score itself
+        lines = []
+        for name, value in self.values.items():
+            parts = self.scores.get(name)
+            of_score = (parts.score, parts.miscalibration, parts.discrimination) if parts else (None,) * 3
+            numbers = of_score if twice else (value, *of_score)
+            lines.append((text_cell(name), *map(number_cell, numbers)))
+        return Table(tuple(dict.fromkeys(columns)), tuple(lines))
 
     def pair_sheet(self) -> Table:
         """Return the table of the pairs."""

@@ -11,10 +11,11 @@ import numpy as np
 from calibrant.errors import Hint, InvalidInputError, TooFewRecordsError
 from calibrant.fits.crossfit import Responses
 from calibrant.formatting import confidence_text
-from calibrant.inference.intervals import check_confidence, check_resampling
+from calibrant.inference.intervals import check_resampling
 from calibrant.inference.net_benefits import DecisionRows, critical_value, difference
 from calibrant.inference.paired_rows import PairedRows, complete_rows
 from calibrant.inference.pvalues import bonferroni
+from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.worst_case import (
     ThresholdLossCurve,
@@ -34,9 +35,8 @@ UNNAMED = ("the first model", "the second model")
 class DominanceOver(Result):
     """The most that anybody with payoffs in [0, 1] loses by using a model instead of one of several others.
 
-    `loss` is the largest over the baselines and `worst` the name of the one that attains it. `each` holds
-    the comparison with every one. [`lower`, `upper`] holds the largest loss in the population with at least
-    the `confidence`; the intervals in `each` hold all at once (Bonferroni).
+    `each` holds the comparison with every one; their intervals hold all at once (Bonferroni). [`lower`,
+    `upper`] holds the largest loss in the population with at least the `confidence`.
     """
 
     each: Mapping[str, Dominance]
@@ -154,11 +154,10 @@ class DominanceBand:
 class Dominance(Result):
     """The largest loss of any user with payoffs in [0, 1] from using model a instead of model b.
 
-    `loss` is 0 where a is at least as good as b for every user on these records: then a dominates b, and no
-    user should prefer b. `task` is the decision task that loses most. [`lower`, `upper`] holds the loss in
-    the population with at least the `confidence`, over all tasks at once (None without draws). `curve` is the
-    Murphy difference h: what a user who acts above the threshold mu loses by using a instead of b; below 0, a
-    is better there. `band` holds the whole curve at once.
+    `loss` is 0 where a dominates b: no user should prefer b on these records. `task` is the decision task
+    that loses most. [`lower`, `upper`] holds the loss in the population with at least the `confidence`, over
+    all tasks at once (None without draws). `curve` is the Murphy difference: what a user who acts above the
+    threshold mu loses by using a instead of b. `band` holds the whole curve at once.
     """
 
     loss: float
@@ -273,7 +272,7 @@ def dominance(
     >>> dominance(y, bad, {"better": good, "same": bad}, draws=0)
     DominanceOver(loss = 0.5, worst = 'better', of 2)
     """
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     used = recorded_seed(seed)
 
     def over(column: Any, both: tuple[str, str], share: float) -> Dominance:

@@ -58,6 +58,7 @@ EXPECTED_DEVIATION = {
     "kernel": 1.0,
     "emd": 1 + math.sqrt(2),
 }
+ROOTS = {"atb": 2}  # measures whose root is bounded
 
 
 def is_unbounded(lower: float, upper: float) -> bool:
@@ -168,7 +169,7 @@ def confidence_interval(
     >>> found.lower <= found.value <= found.upper
     True
     """
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     drawing = Drawing.checked(draws, seed, threads, progress)
     check_resampling(forecasts.n)
     row = with_options(find_measure(measure), options)
@@ -209,15 +210,10 @@ def _guaranteed(forecasts: Forecasts, measure: str, confidence: float, options: 
     if options or is_clustered(forecasts):
         got = f"got {', '.join(options) or 'clusters'}"
         raise InvalidInputError("method", '"guaranteed" takes no options and no clusters', got)
-    found, power = take(forecasts, measure), power_of(measure)
+    found, power = take(forecasts, measure), ROOTS.get(measure, 1)
     below, above = guaranteed_reach(forecasts, measure, (1 - confidence) / 2)
     lower, upper = around(found.lower, below, power)[0], around(found.upper, above, power)[1]
     return Bounds(lower, min(1.0, upper), "guaranteed")
-
-
-def power_of(measure: str) -> int:
-    """Return 2 where guaranteed_reach bounds the root of the measure."""
-    return 2 if measure == "atb" else 1
 
 
 def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
@@ -306,10 +302,6 @@ def central(values: Array, confidence: float) -> tuple[float, float]:
         )
     tail = (1 - confidence) / 2
     return lower_quantile(defined, tail), upper_quantile(defined, 1 - tail)
-
-
-def check_confidence(confidence: float) -> None:
-    open_share("confidence", confidence)
 
 
 def check_resampling(n: int) -> None:

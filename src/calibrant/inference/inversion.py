@@ -64,8 +64,12 @@ def inverted(
     normals = np.random.default_rng([drawing.seed, 2]).normal(size=draws)
     normals = (normals - normals.mean()) / (normals.std() or 1.0)
     varied = _spread_of_truth(forecasts, entry, drawing.seed) * normals
+    fitted = isotonic_curve(forecasts) - forecasts.values
+    size = dot(forecasts.weights, np.abs(fitted))
+    size = max(size, np.sqrt(forecasts.null_variance), float(forecasts.squared_weights.sum()))
+    to_one_half = np.full(forecasts.levels, size if forecasts.mean_prediction < 0.5 else -size)
     lower, upper = np.inf, 0.0
-    for direction in _directions(forecasts):
+    for direction in (fitted, to_one_half):
         truths, lows, highs = [0.0], *([end] for end in ends(null))
         rates = forecasts.values
         for step in STEPS:
@@ -101,14 +105,6 @@ def _spread_of_truth(forecasts: Forecasts, entry: Measure, seed: int) -> float:
         drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
         values.append(values_of_resamples(forecasts, entry, drawn, quick=False))
     return float(np.nanstd(np.concatenate(values))) / truth
-
-
-def _directions(forecasts: Forecasts) -> tuple[Array, Array]:
-    """Return changes of the rate per level of comparable size: to the fit, and of all towards one half."""
-    fitted = isotonic_curve(forecasts) - forecasts.values
-    size = dot(forecasts.weights, np.abs(fitted))
-    size = max(size, np.sqrt(forecasts.null_variance), float(forecasts.squared_weights.sum()))
-    return fitted, np.full(forecasts.levels, size if forecasts.mean_prediction < 0.5 else -size)
 
 
 def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from calibrant.clusters import Clusters
 from calibrant.formatting import dropped_note, format_value, pluralize
 from calibrant.inference.bootstrap import upper_quantile
-from calibrant.inference.intervals import check_confidence
 from calibrant.inference.null import ClusterSummary, draw_signs
 from calibrant.inference.paired_rows import complete_rows, models_given, named_models
 from calibrant.inference.pvalues import bonferroni
+from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.fixed_payoff import checked_thresholds
 from calibrant.parallel import checked_draws, dot, in_blocks, recorded_seed
@@ -448,7 +448,7 @@ def net_benefits(
     y_true, predictions, sample_weight, clusters = models_given(
         y_true, predictions, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
     )
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     asked, count, used = checked_thresholds(thresholds), checked_draws(draws), recorded_seed(seed)
     named = named_models(predictions, names, 1)
     paired = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters).in_order()

@@ -207,7 +207,10 @@ def batched(forecasts: Forecasts, entry: Measure) -> bool:
 
 
 def values_of_residuals(forecasts: Forecasts, entry: Measure, residuals: Array) -> Array:
-    return np.asarray(entry.null.batch(forecasts, residuals, entry.options))  # type: ignore[misc]
+    values = entry.null.batch and entry.null.batch(forecasts, residuals, entry.options)
+    if values is None:
+        return one_by_one(forecasts, entry, forecasts.weights * forecasts.values + residuals)
+    return np.asarray(values)
 
 
 def one_by_one(forecasts: Forecasts, entry: Measure, outcomes: Array) -> Array:

@@ -51,11 +51,9 @@ class Plan(Result):
     @property
     def least(self) -> int:
         """The number of records below which no test can do this for every model (Lemma 1, testing paper)."""
-        if self.distance is None:
-            return least_records(
-                float(self.reject or 0) - float(self.accept or 0), self.alpha, 1 - self.alpha
-            )
-        return least_records(self.distance, self.alpha, self.power)
+        if self.distance is not None:
+            return least_records(self.distance, self.alpha, self.power)
+        return least_records((self.reject or 0.0) - (self.accept or 0.0), self.alpha, 1 - self.alpha)
 
     def __str__(self) -> str:
         limit = f"where all predictions are near 1/2, no test can with fewer than {self.least:,}"
@@ -317,9 +315,8 @@ def required_samples(
     assert distance is not None
     study = PowerStudy(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
     truth = study.at_distance(distance)
-    return study.plan(
-        least_number(lambda n: study.power(n, truth) >= power, 16, PRECISION, MAX_RECORDS), truth
-    )
+    n = least_number(lambda n: study.power(n, truth) >= power, 16, PRECISION, MAX_RECORDS)
+    return study.plan(n, truth)
 
 
 @shares_parameters(_TEST_AND_ERROR)

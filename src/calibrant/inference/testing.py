@@ -30,7 +30,6 @@ from calibrant.inference.null import (
     is_clustered,
     max_record_weight,
     null_values,
-    one_by_one,
     values_of_residuals,
     with_options,
 )
@@ -258,20 +257,16 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         hint = Hint("test with {}", measure="smooth")
         raise TooFewRecordsError(f"measure {entry.name!r}", rule, "signs never change it", hint)
 
-    def values_of(residuals: Array) -> Array:
-        if at_once:
-            return values_of_residuals(forecasts, entry, residuals)
-        return one_by_one(forecasts, entry, forecasts.weights * forecasts.values + residuals)
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        return values_of_residuals(forecasts, entry, null.residuals(generator, rows))
 
-    drawn = drawing.run(
-        lambda generator, rows: values_of(null.residuals(generator, rows)), null.width, alone=not at_once
-    )
-    values = values_of(forecasts.residuals[None])
-    centre, mean = centre_of(forecasts, entry), _null_mean(forecasts, entry)
-    pvalue = exceedance(float(badness(entry, values, centre)[0]), badness(entry, drawn, centre))
-    if not (entry.signed or entry.null.two_sided):  # only of these it does not depend on how rows are related
-        return pvalue, float(drawn.mean())
-    return pvalue, _finite_mean(drawn) if mean is None else mean
+    drawn = drawing.run(work, null.width, alone=not at_once)
+    values = values_of_residuals(forecasts, entry, forecasts.residuals[None])
+    centre, mean = centre_of(forecasts, entry), float(drawn.mean())
+    if entry.signed or entry.null.two_sided:  # the mean of others depends on how rows are related
+        known = _null_mean(forecasts, entry)
+        mean = _finite_mean(drawn) if known is None else known
+    return exceedance(float(badness(entry, values, centre)[0]), badness(entry, drawn, centre)), mean
 
 
 def has_sign_test(forecasts: Forecasts, entry: Measure) -> bool:

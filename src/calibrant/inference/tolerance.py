@@ -14,14 +14,13 @@ from calibrant.formatting import format_value, pluralize
 from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper_quantile
 from calibrant.inference.intervals import (
     EXPECTED_DEVIATION,
+    ROOTS,
     around,
-    check_confidence,
     check_resampling,
     guaranteed_reach,
-    power_of,
 )
 from calibrant.inference.null import Drawing
-from calibrant.inputs import number
+from calibrant.inputs import number, open_share
 from calibrant.metrics.calling import accepts_rows
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
@@ -116,21 +115,19 @@ def tolerance_test(
     _check(accept, reject, confidence, measure, method)
     drawing = Drawing.checked(draws, seed, threads, progress)
     measured = take(forecasts, measure)
-    count, used = 0, None  # type: tuple[int, int | None]
-    least, most = measured.lower, measured.upper
-    if method == "guaranteed":
+    least, most, proven = measured.lower, measured.upper, method == "guaranteed"
+    if proven:
         below, above = guaranteed_reach(forecasts, measure, 1 - confidence)
     else:
         check_resampling(forecasts.n)
-        count, used = drawing.draws, drawing.seed
         resampler, row = Resampler(forecasts), find_measure(measure)
         centre = float(row.function.core(forecasts.with_outcomes(resampler.centre)))
         moved = np.asarray(resampled_deviations(row, resampler, drawing))
         below = above = upper_quantile(moved, confidence)
         least, most = min(least, centre), max(most, centre)
-    factor = FACTOR.get(measure, 1.0)
-    lower = around(least, below, power_of(measure))[0] / factor
-    upper = min(1.0, around(most, above, power_of(measure))[1] * factor)
+    factor, power = FACTOR.get(measure, 1.0), ROOTS.get(measure, 1)
+    lower = around(least, below, power)[0] / factor
+    upper = min(1.0, around(most, above, power)[1] * factor)
     below_reject, above_accept = upper < reject, lower > accept
     if below_reject and above_accept:  # surely between the two: either is right, the nearer limit decides
         below_reject = measured.value <= (accept + reject) / 2
@@ -143,18 +140,17 @@ def tolerance_test(
         accept=accept,
         reject=reject,
         confidence=confidence,
-        method=method if method == "guaranteed" else "bootstrap (approximate)",
+        method="guaranteed" if proven else "bootstrap (approximate)",
         n=forecasts.n,
-        draws=count,
-        seed=used,
+        draws=0 if proven else drawing.draws,
+        seed=None if proven else drawing.seed,
     )
 
 
 def records_for_verdict(accept: float, reject: float, confidence: float, measure: str) -> int:
     """Return from how many records on the guaranteed interval is narrower than the gap of the limits."""
     _check(accept, reject, confidence, measure, "guaranteed")
-    factor = FACTOR.get(measure, 1.0)
-    power = power_of(measure)
+    factor, power = FACTOR.get(measure, 1.0), ROOTS.get(measure, 1)
     gap = math.pow(reject / factor, 1 / power) - math.pow(accept * factor, 1 / power) - DISTANCE_PRECISION
     if gap <= 0:
         got = f"got {accept} and {reject}"
@@ -164,7 +160,7 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
 
 
 def _check(accept: float, reject: float, confidence: float, measure: str, method: str) -> None:
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     if measure not in EXPECTED_DEVIATION:
         raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
     if method not in ("guaranteed", "bootstrap"):

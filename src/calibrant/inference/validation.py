@@ -14,7 +14,7 @@ from calibrant.fits.levels import expit
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
-from calibrant.inference.intervals import check_confidence, confidence_interval, is_unbounded
+from calibrant.inference.intervals import confidence_interval, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, hanley_mcneil
 from calibrant.inference.net_benefits import critical_value
 from calibrant.inference.planning import checked_predictions, least_number
@@ -106,7 +106,7 @@ def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> Va
     >>> [(row.measure, round(row.value, 2)) for row in found.measures]
     [('c-statistic', 0.75), ('o/e', 1.11), ('slope', 2.23), ('intercept', 0.21)]
     """
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     at_ends = (forecasts.values == 0) | (forecasts.values == 1)
     certain = int(forecasts.counts[at_ends].sum())
     inner: Forecasts | None = forecasts
@@ -210,7 +210,7 @@ def validation_sample_size(
     >>> plan.n, dict(plan.records)
     (5820, {'o/e': 3469, 'slope': 5820, 'c-statistic': 1008})
     """
-    check_confidence(confidence)
+    open_share("confidence", confidence)
     widths = {"o/e": ratio_width, "slope": slope_width, "c-statistic": c_width}
     for name, width in zip(("ratio_width", "slope_width", "c_width"), widths.values(), strict=True):
         if not MIN_WIDTH <= number(name, width) < math.inf:
