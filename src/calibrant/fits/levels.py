@@ -160,9 +160,9 @@ def end_limit(levels: Levels) -> float:
 def chance_of_first_miss(right: float) -> float:
     """Return the probability that the next certain prediction is wrong, when `right` of them were all right.
 
-    Laplace's rule of succession gives a general law no chance to be true. With Wrinch and Jeffreys (1919) half
-    the prior says that certain predictions are always right, and half that their rate is uniform between a
-    coin's and 1. The limit then costs at most 0.18 nats in all even if no such prediction is ever wrong.
+    Laplace's rule of succession gives a general law no chance to be true. With Wrinch and Jeffreys (1919)
+    half the prior says that certain predictions are always right, and half that their rate is uniform between
+    a coin's and 1. The limit then costs at most 0.18 nats in all even if no such prediction is ever wrong.
     """
 
     def all_right(count: float) -> float:  # under the uniform half
