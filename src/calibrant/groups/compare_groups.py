@@ -197,7 +197,7 @@ def compare_column(
         ),
         differences=pairs,
         pvalue=pairs[0].pvalue if len(pairs) == 1 else several.pvalue,  # one test of two groups, not two
-        trend=_trend(column, rows, draws if permuted else 0, seed, confidence) if in_order else None,
+        trend=_trend(column, rows, scores, draws if permuted else 0, seed, confidence) if in_order else None,
         ordered=in_order,
         confidence=confidence,
         method=("signs" if about else "permutation") if permuted else "approximate",
@@ -348,11 +348,14 @@ def _differences(
     return tuple(differences)
 
 
-def _trend(column: Column, rows: _Rows, draws: int, seed: int, confidence: float) -> Trend | None:
+def _trend(
+    column: Column, rows: _Rows, whole: StratifiedScores, draws: int, seed: int, confidence: float
+) -> Trend | None:
     placed = [code for code, label in enumerate(column.labels) if label is not None]
     if len(placed) < 3:
         return None
-    scores, place = rows.scores(placed), np.arange(len(placed), dtype=np.float64)
+    scores = whole if len(placed) == whole.n_groups else rows.scores(placed)
+    place = np.arange(len(placed), dtype=np.float64)
     found = difference_tests(scores, place, draws, seed, confidence)
     slope = log_odds_slope(scores, place) if scores.rank else 0.0
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"

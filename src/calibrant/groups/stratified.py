@@ -224,15 +224,25 @@ class StratifiedScores:
         """Simulate the statistic, and that of a trend along places, under the null: two columns."""
         if len(self.group) * draws >= MIN_SHUFFLES_COMPILED:
             (shuffled_sums if self.weight is None else shuffle_rows).compile_now()
+        how: dict[str, int] = {"width": round(np.sqrt(len(self.group))), "seed": seed}
+        if self.weight is not None and self.cluster is None:
+            return in_blocks(lambda *block: self._weighted_draws(*block, place), draws, **how)
+        if (draws, seed) not in self.known_sums:  # a trend and any difference are tested with the same draws
+            self.known_sums[draws, seed] = in_blocks(self._drawn_sums, draws, **how)
+        drawn = self.known_sums[draws, seed]
+        quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
+        return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
 
-        def work(generator: np.random.Generator, rows: int) -> Array:
-            if self.weight is not None and self.cluster is None:
-                return self._weighted_draws(generator, rows, place)
-            drawn = self._drawn_sums(generator, rows)
-            quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
-            return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
+    @cached_property
+    def known_sums(self) -> dict[tuple[int, int], Array]:
+        """The sums that were drawn, by number of draws and seed."""
+        return {}
 
-        return in_blocks(work, draws, width=round(np.sqrt(len(self.group))), seed=seed)
+    @cached_property
+    def shared_parts(self) -> list[tuple[slice, Codes, Codes]]:
+        """The rows of each shared stratum, the groups in it, and the place of each row among these."""
+        parts = [slice(self.starts[k], self.starts[k + 1]) for k in self.shared_strata.tolist()]
+        return [(part, *np.unique(self.group[part], return_inverse=True)) for part in parts]
 
     def _drawn_sums(self, generator: np.random.Generator, rows: int) -> Array:
         """Give every cluster a random sign, or shuffle residuals within strata."""
@@ -240,9 +250,7 @@ class StratifiedScores:
             signs = 2.0 * generator.integers(0, 2, (rows, len(self.cluster_sums))) - 1.0
             return np.asarray(signs @ self.cluster_sums)
         total = np.zeros((rows, self.n_groups))
-        for k in self.shared_strata.tolist():
-            part = slice(self.starts[k], self.starts[k + 1])
-            inside, code = np.unique(self.group[part], return_inverse=True)
+        for part, inside, code in self.shared_parts:
             if shuffled_sums.worth_compiling(0):
                 sums = np.zeros((rows, len(inside)))
                 shuffled_sums(generator.random((rows, len(code))), self.residual[part], code, sums)
