@@ -68,11 +68,11 @@ def test_sketch_refuses_swapped_columns_and_writes_nothing(path, tmp_path):
 
 @pytest.mark.parametrize("command", ["evaluate", "audit"])
 def test_numbers_and_groups_are_read_in_one_go(command, path, monkeypatch):
-    from calibrant.io import read
+    from calibrant.io import session
 
-    connections, connect = [], read.connect
+    connections, connect = [], session.connect
     monkeypatch.setattr(
-        read, "connect", lambda *given, **how: connections.append(1) or connect(*given, **how)
+        session, "connect", lambda *given, **how: connections.append(1) or connect(*given, **how)
     )
     assert run(command, path, "-y", "y", "-p", "p", "--groups", "a,b", "--seed", "1").exit_code == 0
     assert len(connections) == 1

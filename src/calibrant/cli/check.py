@@ -182,11 +182,9 @@ def _junit(checked: Sequence[_Checked]) -> str:
 
 
 def _annotate(checked: Sequence[_Checked]) -> None:
-    for part in checked:
-        where = "" if len(checked) == 1 else f"{part.file}: "
-        for f in part.findings:
-            if f.outcome != "pass":
-                kind = "error" if f.outcome == "fail" else "warning"
-                text = f"{where}{f.name}: {f.reason}".replace("%", "%25")
-                text = text.replace("\r", "%0D").replace("\n", "%0A")
-                print_workflow_command(f"::{kind} title=calibrant check::{text}")
+    for part, f in [(one, finding) for one in checked for finding in one.findings]:
+        if f.outcome != "pass":
+            kind = "error" if f.outcome == "fail" else "warning"
+            text = f"{f.name}: {f.reason}" if len(checked) == 1 else f"{part.file}: {f.name}: {f.reason}"
+            text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+            print_workflow_command(f"::{kind} title=calibrant check::{text}")

@@ -79,7 +79,7 @@ def compare(
         _compare_groups(file, outcome, predictions, weight, groups, within, charts, json_, **how)
         return
     opt.refuse_typed("needs --groups", "ordered", "within")
-    if len(predictions) not in DRAWN and "reliability" in charts.names:
+    if len(predictions) not in DRAWN and "reliability" in dict(charts.targets):
         rule, got = "draws two or three columns of predictions", f"got {len(predictions)}"
         hint = "compare all without it, then draw those that matter"
         raise InvalidInputError("--chart reliability", rule, got, hint)

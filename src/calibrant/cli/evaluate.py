@@ -13,7 +13,7 @@ from calibrant.cli import options as opt
 from calibrant.cli import output as out
 from calibrant.cli import rows
 from calibrant.cli.output import one_line, print_result, show_sheet
-from calibrant.cli.reading import CensoredColumn, kept, log_summary, rows_typed, takes_censored
+from calibrant.cli.reading import CensoredColumn, log_summary, rows_typed, takes_censored
 from calibrant.errors import InvalidInputError
 from calibrant.evaluation import tables
 from calibrant.evaluation.evaluate import Evaluation
@@ -73,8 +73,8 @@ def evaluate(
         else:
             data = rows.read_rows(file, **columns, groups=groups, point=point)
             evaluation = evaluate_rows(data.forecasts, groups=data.groups, ids=data.ids, **options)
-            recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": kept("pos_label")}
-            recorded |= {"scale": list(kept("scale"))} if kept("scale") else {}
+            recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": opt.kept("pos_label")}
+            recorded |= {"scale": list(opt.kept("scale"))} if opt.kept("scale") else {}
             recorded |= {"clusters": opt.chosen_clusters()} if opt.chosen_clusters() else {}
             times = columns["outcome"]
             if isinstance(times, CensoredColumn):

@@ -25,10 +25,11 @@ from calibrant.formatting import pluralize, pvalue_text
 from calibrant.io.read import FileNames
 from calibrant.online.inputs import label_names
 from calibrant.online.monitor import GroupMonitor, Monitor, Reading
-from calibrant.online.state import read_text, sealed
+from calibrant.online.state import sealed
 
 ALPHA = 0.05
 SCHEMA, SCHEMA_VERSION = "calibrant-monitor", 1
+OTHER_KIND = "was it made with another --by"
 MAX_GROUPS_NAMED = 3  # in the line of an alarm
 
 
@@ -92,12 +93,11 @@ def _opened(
             hint = "name every group that may come with --group, or begin with a file that has them"
             raise InvalidInputError(f"column {by!r}", "must have groups", "got no rows", hint)
         return GroupMonitor(names, alpha=level)
-    kind = Monitor if by is None else GroupMonitor
-    try:
-        watch = kind.from_json(read_text(state))
-    except InvalidInputError as error:
-        hint = error.hint or "was it made with another --by"
-        raise error.with_parts(subject=f"file {state!r}: {error.subject}", hint=hint) from None
+    watch: Monitor | GroupMonitor
+    if by is None:
+        watch = ordered.loaded(Monitor.from_json, state, OTHER_KIND)
+    else:
+        watch = ordered.loaded(GroupMonitor.from_json, state, OTHER_KIND)
     if alpha is not None and abs(watch.alpha - alpha) > 1e-12:
         rule = f"must be that of the state, {watch.alpha:g}"
         raise InvalidInputError("--alpha", rule, f"got {alpha:g}")
@@ -178,12 +178,9 @@ def _since(readings: Mapping[str, Reading]) -> str:
     since = {name: f" since record {(one.onset or 0) + 1:,}" for name, one in readings.items() if one.alarm}
     if len(readings) == 1:
         return "".join(since.values())
-    said = [f" {name}{words}" for name, words in since.items()]
-    return (
-        " in"
-        + ",".join(said[:MAX_GROUPS_NAMED])
-        + (f" and {len(said) - MAX_GROUPS_NAMED:,} more" if len(said) > MAX_GROUPS_NAMED else "")
-    )
+    named = ",".join(f" {name}{words}" for name, words in list(since.items())[:MAX_GROUPS_NAMED])
+    more = len(since) - MAX_GROUPS_NAMED
+    return f" in{named}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def _line(name: str, reading: Reading, new: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -23,7 +22,6 @@ from calibrant.files import check_target
 ORIGINAL_FILES = "calibrant.behind"  # where the context keeps the files behind FILE
 SPOOLED = "calibrant.spooled"  # where it keeps the copies of standard input
 CONFIG = "calibrant.config"  # where it keeps the file of defaults
-CLUSTERS = "calibrant.clusters"  # where it keeps the column that --clusters names
 CHARTS = "charts"  # the option whose values are NAME=FILE
 FILES_LOOKED_AT = 3  # for columns that complete in the shell
 SEVERAL_PREDICTIONS = "calibrant compare takes several columns, and calibrant classes one for each class"
@@ -76,8 +74,8 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def columns_typed(context: click.Context) -> list[str]:
     """Return the columns of the files on the command line so far, each once, in their order."""
-    known = [context.params.get(key) for key in ("file", "files")]
-    given = [name for names in known if names for name in ([names] if isinstance(names, str) else names)]
+    known = context.params.get("file") or context.params.get("files") or ()
+    given = (known,) if isinstance(known, str) else known
     files = [Path(name) for name in (*given, *context.args) if Path(name).is_file()]  # some may be values
     columns: dict[str, None] = {}
     for file in files[:FILES_LOOKED_AT]:
@@ -245,22 +243,25 @@ def require_columns(outcome: str | None, prediction: str | None) -> tuple[str, s
     return outcome, prediction
 
 
-def takes_clusters(command: F) -> F:
-    """Add --clusters, which reading rows picks up from the context."""
+def keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    """Put what was given in the context, not among the arguments: what reads rows looks there."""
+    context.meta[f"calibrant.{option.name}"] = value
 
-    @functools.wraps(command)
-    def call(*args: Any, **given: Any) -> Any:
-        click.get_current_context().meta[CLUSTERS] = given.pop("clusters")
-        return command(*args, **given)
 
-    text = "Rows that belong together (patients of a hospital): allow for their correlation."
-    return column_option("--clusters", help=text)(call)  # type: ignore[return-value]
+def kept(name: str) -> Any:
+    return click.get_current_context().meta.get(f"calibrant.{name}")
+
+
+takes_clusters = column_option(
+    "--clusters", expose_value=False, callback=keep,
+    help="Rows that belong together (patients of a hospital): allow for their correlation.",
+)  # fmt: skip
 
 
 def chosen_clusters() -> str | None:
     """Return the column that --clusters names; None where the command has no such option or none is given."""
     context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(CLUSTERS)
+    return None if context is None else kept("clusters")
 
 
 def files_read() -> list[str]:

@@ -332,32 +332,30 @@ class SavedCharts:
     """The charts that --chart asks for: targets are checked at once, names when it is known what there is."""
 
     def __init__(self, asked: Sequence[str], text: str) -> None:
-        self.asked, self.text = asked, text
-        self.names = [one.partition("=")[0] for one in asked]
+        self.text, self.targets = text, []
         if not asked:
             refuse_typed("needs --chart", "chart_text")
             return  # loading the charts takes its time
         from calibrant.report.charts.canvas import chart_target
 
-        for one in asked:
-            chart_target(one)  # refuses other formats
+        self.targets = [chart_target(one) for one in asked]  # refuses other formats
 
     def __bool__(self) -> bool:
-        return bool(self.asked)
+        return bool(self.targets)
 
     def check(self, drawn: Mapping[str, Any]) -> None:
-        for name in self.names:
+        for name, _ in self.targets:
             if name not in drawn:
                 raise reject_name("--chart", name, list(drawn))
 
     def write(self, drawn: Mapping[str, Any]) -> None:
         self.check(drawn)
-        if not self.asked:
+        if not self.targets:
             return
-        from calibrant.report.charts.canvas import chart_target, image_of, without_text
+        from calibrant.report.charts.canvas import image_of, without_text
 
         title, caption = self.text in ("title", "both"), self.text in ("caption", "both")
-        for name, path in map(chart_target, self.asked):
+        for name, path in self.targets:
             made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
             image = image_of(without_text(made, title=title, caption=caption), path.suffix.lower())
             print_note(f"chart: {atomic_write(path, image)}")

@@ -18,6 +18,8 @@ from calibrant.io.read import FileNames
 from calibrant.metrics.lookup import find_measure
 from calibrant.records import Missing
 
+WIDTHS = ("ratio_width", "slope_width", "c_width")
+
 
 @click.command(epilog=opt.examples("calibrant plan loans.csv -p p --distance 0.02"))
 @opt.rows_if_any
@@ -47,10 +49,8 @@ from calibrant.records import Missing
 @opt.as_json
 def plan(
     file: FileNames | None, prediction: str | None, missing: Missing, base_rate: float | None,
-    c_statistic: float | None, ratio_width: float, slope_width: float, c_width: float,
-    distance: float | None, records: int | None, power: float, alpha: float, accept: float | None,
-    reject: float | None, confidence: float, measure: str | None, alternative: str, draws: int,
-    seed: int | None, json_: bool,
+    c_statistic: float | None, distance: float | None, records: int | None, accept: float | None,
+    reject: float | None, confidence: float, measure: str | None, json_: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Plan before labelling: records needed for precise estimates, or to detect a --distance.
 
@@ -73,24 +73,20 @@ def plan(
         rule = "does not apply to --accept and --reject, which hold for any predictions"
         if file is not None:
             raise InvalidInputError("FILE", rule, hint="leave it out")
-        opt.refuse_typed(rule, "base_rate", "c_statistic", "ratio_width", "slope_width", "c_width")
+        opt.refuse_typed(rule, "base_rate", "c_statistic", *WIDTHS)
         opt.refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")
     elif file is None and not expected:
         opt.refuse_typed("needs FILE, --base-rate and --c-statistic, or --accept and --reject", "confidence")
-        opt.refuse_typed(
-            "needs FILE, or --base-rate and --c-statistic", "ratio_width", "slope_width", "c_width"
-        )
+        opt.refuse_typed("needs FILE, or --base-rate and --c-statistic", *WIDTHS)
     if asked == 0:
         rule = "applies to --distance and --records alone"
         opt.refuse_typed(rule, "power", "alpha", "measure", "alternative", "draws", "seed")
     shape, dropped = (
         (None, 0) if file is None or prediction is None else read_predictions(file, prediction, missing)
     )
-    options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
-    options |= {"predictions": shape, "draws": draws, "seed": seed}
-    validation = None
+    widths = {name: options.pop(name) for name in WIDTHS}
+    validation = planned = None
     if file is not None or expected:
-        widths = {"ratio_width": ratio_width, "slope_width": slope_width, "c_width": c_width}
         try:
             validation = validation_sample_size(
                 shape, base_rate=base_rate, c=c_statistic, confidence=confidence, **widths
@@ -99,14 +95,13 @@ def plan(
             if asked == 0:
                 raise
             print_note(str(error))
-    planned = None
     if tolerance:
         planned = required_samples(accept=accept, reject=reject, confidence=confidence, measure=measure)
     elif distance is not None:
-        planned = required_samples(distance, **options)
+        planned = required_samples(distance, predictions=shape, measure=measure, **options)
     elif records is not None:
-        options["measure"] = measure or DEFAULT_TEST
-        planned = detectable_distance(records, **options)
+        chosen = measure or DEFAULT_TEST
+        planned = detectable_distance(records, predictions=shape, measure=chosen, **options)
     if json_:
         found = {} if validation is None else validation.to_dict()
         if validation is not None and records is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.censoring import censored
-from calibrant.cli.options import NAME, ORIGINAL_FILES, SCALE, SPOOLED, F, refuse_typed, typed
+from calibrant.cli.options import NAME, ORIGINAL_FILES, SCALE, SPOOLED, F, keep, kept, refuse_typed, typed
 from calibrant.cli.output import print_note
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import scratch_folder
@@ -53,7 +53,7 @@ def with_reading_options(command: click.Command) -> click.Command:
         argument.callback = _as_files
 
     def add(name: str, text: str, **settings: Any) -> None:
-        option = click.Option([name], help=text, expose_value=False, callback=_keep, **settings)
+        option = click.Option([name], help=text, expose_value=False, callback=keep, **settings)
         command.params.append(option)
 
     marks = click.Choice([".", ","])
@@ -81,14 +81,6 @@ def with_reading_options(command: click.Command) -> click.Command:
     return command
 
 
-def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
-    context.meta[f"calibrant.{option.name}"] = value
-
-
-def kept(name: str) -> Any:
-    return click.get_current_context().meta.get(f"calibrant.{name}")
-
-
 def _notation(given: dict[str, Any]) -> Notation:
     notation = Notation(kept("decimal"), kept("percent"))
     label, scale = kept("pos_label"), kept("scale")
@@ -113,7 +105,8 @@ def _as_files(context: click.Context, argument: click.Parameter, value: tuple[st
     """Put files in place of standard input and of tables in a database; a single name is not a list."""
     if context.resilient_parsing:  # the shell completes a word: nothing is read
         return value
-    selected = _selected()
+    # a file of defaults may name a table or a query too, for whatever database is read
+    selected = {name: kept(name) for name in ("table", "query") if typed(name)}
     if selected and not any(is_database(name) for name in value):
         options = " and ".join(f"--{name}" for name in selected)
         got = f"got {', '.join(value) or 'none'}"
@@ -126,11 +119,6 @@ def _as_files(context: click.Context, argument: click.Parameter, value: tuple[st
     if argument.name == "files":
         return names
     return names[0] if len(names) == 1 else names or None
-
-
-def _selected() -> dict[str, str]:
-    """Return --table and --query as typed; a file of defaults may name them for whatever database is read."""
-    return {name: kept(name) for name in ("table", "query") if typed(name)}
 
 
 def _as_file(context: click.Context, name: str, selected: Any) -> str:
@@ -303,12 +291,9 @@ def outcome_table(
     others = [name for name in numbers if name is not asked]
     labels = [*categories, *([asked.strata] if asked.strata else [])]
     main, labels_read = read_table(path, list(dict.fromkeys([asked.time, asked.event, *others])), labels)
-    made = censored(
-        NamedColumn(main[asked.time], f"column {asked.time!r}"),
-        NamedColumn(main[asked.event], f"column {asked.event!r}"),
-        asked.horizon,
-        strata=labels_read[asked.strata] if asked.strata else None,
-        missing="drop",  # missing outcomes are refused or dropped with all the others
-    )
+    time, event = (NamedColumn(main[name], f"column {name!r}") for name in (asked.time, asked.event))
+    strata = labels_read[asked.strata] if asked.strata else None
+    # missing outcomes are refused or dropped with all the others
+    made = censored(time, event, asked.horizon, strata=strata, missing="drop")
     print_note(str(made))
     return {**main, asked: made}, labels_read

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -326,6 +326,7 @@ def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
     ]
 
 
+Kept = TypeVar("Kept")
 PARTS = "parts"  # the field of a state that holds them
 MAX_PARTS_KEPT = 10_000  # the latest; as many nights are 27 years
 SURPRISE = 20.0  # nats: rows that say less may well come again by chance
@@ -342,6 +343,14 @@ def counted_parts(state: str | Path | None, kind: str) -> list[str]:
     if not all(isinstance(part, str) for part in parts):
         raise fields.refused(PARTS, "must be a list of texts")
     return parts
+
+
+def loaded(read: Callable[[str], Kept], state: str, hint: str = "") -> Kept:
+    try:
+        return read(read_text(state))
+    except InvalidInputError as error:
+        subject = f"file {state!r}: {error.subject}"
+        raise error.with_parts(subject=subject, hint=error.hint or hint) from None
 
 
 def register_batch(

@@ -26,7 +26,7 @@ from calibrant.online.base import Run
 from calibrant.online.calibrator import NAMES as EXPERTS
 from calibrant.online.calibrator import OnlineCalibrator
 from calibrant.online.inputs import batch_ends
-from calibrant.online.state import read_text, sealed
+from calibrant.online.state import sealed
 from calibrant.results import Array
 
 MAX_DISTANCE_ROWS = 100_000  # rows up to which the lower distance is computed while one waits
@@ -105,10 +105,7 @@ def stream(
 def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -> OnlineCalibrator:
     if state is None or not Path(state).exists():
         return OnlineCalibrator(by=by, guard=guard, delay=delay or 0)
-    try:
-        calibrator = OnlineCalibrator.from_json(read_text(state))
-    except InvalidInputError as error:
-        raise error.with_parts(subject=f"file {state!r}: {error.subject}") from None
+    calibrator = ordered.loaded(OnlineCalibrator.from_json, state)
     for option, given, kept in (
         ("--by", by, calibrator.by),
         ("--delay", calibrator.delay if delay is None else delay, calibrator.delay),
@@ -160,15 +157,11 @@ def _as_csv(
 def _summary(calibrator: OnlineCalibrator, rows: OrderedRows, run: Run) -> dict[str, Any]:
     known = ~np.isnan(rows.outcome)
     y = rows.outcome[known]
+    accounts = ("rounds", "delay", "most_pending", "segments", "steered", "certificate")
     return {
         "rows": len(rows),
         "learnt": int(known.sum()),
-        "rounds": calibrator.rounds,
-        "delay": calibrator.delay,
-        "most_pending": calibrator.most_pending,
-        "segments": calibrator.segments,
-        "steered": calibrator.steered,
-        "certificate": calibrator.certificate,
+        **{name: getattr(calibrator, name) for name in accounts},
         "bound": calibrator.bound(),
         "brier_bound": calibrator.brier_bound(),
         "raw": _scores(y, rows.prediction[known]),

@@ -46,19 +46,27 @@ def truthful(
         raise InvalidInputError("FILE and --prediction", "must be given together")
     if file is not None and prediction is not None:
         opt.refuse_typed("must not be given with FILE", "truth", "rounds", "sequential", "budget")
-        names = _names(chosen, everything) if chosen or everything else None
+        asked_for = _names(chosen, everything) if chosen or everything else None
         predictions, dropped = read_predictions(file, prediction, missing)
         if dropped:
             print_note(f"{pluralize(dropped, 'row')} without a prediction dropped")
         with progress_bar("drawing outcomes") as progress:
-            asked = ask_incentives(predictions, names, draws=draws, seed=seed, progress=progress)
+            asked = ask_incentives(predictions, asked_for, draws=draws, seed=seed, progress=progress)
         _show_incentives(asked, json_)
         return
     opt.refuse_typed("needs FILE", "draws", "missing")
-    results = [
-        _gap(name, truth, rounds, sequential, budget, seed or 0) for name in _names(chosen, everything)
-    ]
-    _show_gaps(results, json_)
+    names = _names(chosen, everything)
+    if truth is not None and rounds is not None:
+        raise InvalidInputError("--truth and --n", "must not be given together")
+    if rounds is not None and sequential:
+        raise InvalidInputError("--sequential", "needs --truth", "got --n")
+
+    def gap(name: str) -> Truthfulness:
+        if rounds is not None:
+            return worst_truth(name, rounds, budget=budget, seed=seed or 0)
+        return truthfulness_gap(name, truth or EXAMPLE, sequential=sequential, budget=budget, seed=seed or 0)
+
+    _show_gaps([gap(name) for name in names], json_)
 
 
 def _names(chosen: tuple[str, ...], everything: bool) -> list[str]:
@@ -69,19 +77,6 @@ def _names(chosen: tuple[str, ...], everything: bool) -> list[str]:
     if chosen:
         return list(chosen)
     return [entry.name for entry in measures().values() if not entry.needs_both_outcomes]
-
-
-def _gap(
-    name: str, truth: list[float] | None, rounds: int | None, sequential: bool, budget: float, seed: int
-) -> Truthfulness:
-    if truth is not None and rounds is not None:
-        raise InvalidInputError("--truth and --n", "must not be given together")
-    if rounds is not None:
-        if sequential:
-            raise InvalidInputError("--sequential", "needs --truth", "got --n")
-        return worst_truth(name, rounds, budget=budget, seed=seed)
-    known = list(EXAMPLE) if truth is None else truth
-    return truthfulness_gap(name, known, sequential=sequential, budget=budget, seed=seed)
 
 
 def _show_gaps(results: list[Truthfulness], json_: bool) -> None:

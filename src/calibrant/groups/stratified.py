@@ -9,7 +9,7 @@ from the predictions, so the tests hold when the model is wrong. They are exact 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,11 +224,12 @@ class StratifiedScores:
         """Simulate the statistic, and that of a trend along places, under the null: two columns."""
         if len(self.group) * draws >= MIN_SHUFFLES_COMPILED:
             (shuffled_sums if self.weight is None else shuffle_rows).compile_now()
-        how: dict[str, int] = {"width": round(np.sqrt(len(self.group))), "seed": seed}
+        width = round(np.sqrt(len(self.group)))
         if self.weight is not None and self.cluster is None:
-            return in_blocks(lambda *block: self._weighted_draws(*block, place), draws, **how)
+            work = partial(self._weighted_draws, place)
+            return in_blocks(work, draws, width=width, seed=seed)
         if (draws, seed) not in self.known_sums:  # a trend and any difference are tested with the same draws
-            self.known_sums[draws, seed] = in_blocks(self._drawn_sums, draws, **how)
+            self.known_sums[draws, seed] = in_blocks(self._drawn_sums, draws, width=width, seed=seed)
         drawn = self.known_sums[draws, seed]
         quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
         return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
@@ -259,7 +260,7 @@ class StratifiedScores:
             total[:, inside] += sums
         return total
 
-    def _weighted_draws(self, generator: np.random.Generator, rows: int, place: Array | None) -> Array:
+    def _weighted_draws(self, place: Array | None, generator: np.random.Generator, rows: int) -> Array:
         """Move labels against weights and residuals, and studentize every draw by its own covariance."""
         n_strata = len(self.starts) - 1
         sums = np.zeros((rows, self.n_groups))

@@ -10,45 +10,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import atomic_path, check_target, scratch_folder
 from calibrant.formatting import pluralize
-from calibrant.io.apply_parquet import (
-    SPARK_SCHEMA,
-    append_column,
-    extended_spark_schema,
-    refuse_durations,
-    refuse_taken_name,
-)
+from calibrant.io import apply_parquet, session, sources
 from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
 from calibrant.io.read import FileNames, in_pieces_or_whole, read_table
-from calibrant.io.session import (
-    PROGRESS_SETTINGS,
-    arrow_batches,
-    connect,
-    file_format,
-    identifier,
-    literal,
-    plain_names,
-    resolve_paths,
-    run_with_progress,
-)
-from calibrant.io.sources import (
-    SourceColumn,
-    csv_scan,
-    default_notation,
-    place_of,
-    top_level_names,
-    unreadable,
-)
+from calibrant.io.session import identifier, literal
+from calibrant.io.sources import SourceColumn, csv_scan, default_notation
 from calibrant.recalibration.result import Recalibration
 from calibrant.results import Array
 
@@ -72,40 +48,33 @@ TYPES_KEPT_AS_TEXT = ("TIMESTAMP_MILLIS", "TIME_MICROS", "TIME_MILLIS")  # but n
 Progress = Callable[[float], object] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ApplySummary:
     """How many rows were written, and how many of them had no usable prediction or one outside the range."""
 
-    rows: int
-    unusable: int
-    outside: int
+    rows: int = 0
+    unusable: int = 0
+    outside: int = 0
 
 
 class _Mapping:
     def __init__(self, fitted: Recalibration, ready: Array | None = None) -> None:
-        self._fitted, self._ready = fitted, ready
-        self._rows = self._unusable = self._outside = 0
+        self._fitted, self._ready, self.done = fitted, ready, ApplySummary()
 
     def __call__(self, p: Array) -> Array:
         usable = (p >= 0) & (p <= 1)
         known = (p if usable.all() else p[usable]) + 0.0
-        fit = self._fitted.fit
+        fit, done = self._fitted.fit, self.done
         if self._ready is not None:
-            q = self._ready[self._rows : self._rows + len(p)]
+            q = self._ready[done.rows : done.rows + len(p)]
         else:
             q = np.full(len(p), np.nan)
             if len(known):
                 q[usable] = self._fitted.map.predict(known)
-        self._rows += len(p)
-        self._unusable += len(p) - len(known)
-        self._outside += int(np.count_nonzero(known < fit.low) + np.count_nonzero(known > fit.high))
+        done.rows += len(p)
+        done.unusable += len(p) - len(known)
+        done.outside += int(np.count_nonzero(known < fit.low) + np.count_nonzero(known > fit.high))
         return q
-
-    def summary(self, prediction: str) -> ApplySummary:
-        if self._rows and self._unusable == self._rows:
-            got = f"got none in {pluralize(self._rows, 'row')}"
-            raise InvalidInputError(f"column {prediction!r}", "must hold probabilities", got)
-        return ApplySummary(self._rows, self._unusable, self._outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +86,7 @@ class _Request:
     prediction: str
     into: str
     progress: Progress
+    parallel: bool
 
 
 def apply_file(
@@ -133,12 +103,12 @@ def apply_file(
     CSV keeps the bytes of all other cells. pyarrow writes Parquet; without it DuckDB does, and columns that
     it would change are refused.
     """
-    files, ending = resolve_paths(source), Path(target).suffix.lower()
+    files, ending = session.resolve_paths(source), Path(target).suffix.lower()
     known = ", ".join((*SEPARATORS, *PARQUET_ENDINGS))
     if ending not in (*SEPARATORS, *PARQUET_ENDINGS):
         got = f"got {Path(target).suffix or 'no ending'!r}"
         raise UnreadableFileError(f"file {str(target)!r}", f"must end in one of {known}", got)
-    kinds = {file_format(file) for file in files}
+    kinds = {session.file_format(file) for file in files}
     if kinds not in ({"csv"}, {"parquet"}):
         raise UnreadableFileError(
             "files", f"must all end in one of {known}", f"got {' and '.join(sorted(kinds))}"
@@ -149,28 +119,31 @@ def apply_file(
         raise InvalidInputError("apply", "takes maps of two classes", hint=hint)
 
     def written(parallel: bool) -> ApplySummary:
-        with plain_names(files) as names, atomic_path(target, files) as part:
-            request = _Request(files, names, part, ending, prediction, into, progress)
-            return _written(fitted, request, parallel)
+        with session.plain_names(files) as names, atomic_path(target, files) as part:
+            return _written(
+                fitted, _Request(files, names, part, ending, prediction, into, progress, parallel)
+            )
 
     return in_pieces_or_whole(written)
 
 
-def _written(fitted: Recalibration, request: _Request, parallel: bool) -> ApplySummary:
-    parquet = file_format(request.files[0]) == "parquet"
-    ready = _with_covariates(fitted, request) if fitted.map.needs_covariates else None
-    mapped = _Mapping(fitted, ready)
+def _written(fitted: Recalibration, request: _Request) -> ApplySummary:
+    parquet = session.file_format(request.files[0]) == "parquet"
+    mapped = _Mapping(fitted, _with_covariates(fitted, request) if fitted.map.needs_covariates else None)
     if parquet and request.ending in PARQUET_ENDINGS and find_spec("pyarrow") is not None:
-        numbers = partial(_arrow_numbers, prediction=request.prediction)
-        append_column(
+        apply_parquet.append_column(
             request.files, request.names, request.part, prediction=request.prediction, into=request.into,
-            numbers=numbers, mapped=mapped, progress=request.progress,
+            mapped=mapped, progress=request.progress,
         )  # fmt: skip
     elif not parquet and _keeps_bytes(dialect := _dialect(request), request):
-        _append_to_text(mapped, request, dialect, parallel)
+        _append_to_text(mapped, request, dialect)
     else:
-        _copy_by_duckdb(mapped, request, parallel)
-    return mapped.summary(request.prediction)
+        _copy_by_duckdb(mapped, request)
+    done = mapped.done
+    if done.rows and done.unusable == done.rows:
+        got = f"got none in {pluralize(done.rows, 'row')}"
+        raise InvalidInputError(f"column {request.prediction!r}", "must hold probabilities", got)
+    return done
 
 
 def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
@@ -184,33 +157,13 @@ def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
     return q
 
 
-def _arrow_numbers(column: Any, prediction: str) -> Array:
-    """Return an Arrow column as floats, NaN for missing; all but floats are read by DuckDB, as files are."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type) and prediction not in default_notation.get().scaled:
-        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-    with connect() as connection:
-        connection.register("cells", pa.table({"x": column}))
-        [(_, kind, *_)] = connection.execute("DESCRIBE SELECT x FROM cells").fetchall()
-        number = SourceColumn(prediction, "x", str(kind)).number_or_nan(default_notation.get())
-        read = connection.execute(f"SELECT {number} AS x FROM cells").fetchnumpy()["x"]
-    return _filled(read)
-
-
-def _filled(column: Any) -> Array:
-    return np.asarray(np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan))
-
-
 def _dialect(request: _Request) -> CsvDialect:
     dialects = [read_dialect(file, [request.prediction]) for file in request.files]
     _refuse_other_columns(request.files, [dialect.names for dialect in dialects])
     if len(set(dialects)) > 1:
         raise UnreadableFileError("files", "must be written alike", "got several separators")
-    place_of(request.files[0], dialects[0].names, request.prediction)
-    refuse_taken_name(dialects[0].names, request.into)
+    sources.place_of(request.files[0], dialects[0].names, request.prediction)
+    apply_parquet.refuse_taken_name(dialects[0].names, request.into)
     return dialects[0]
 
 
@@ -220,19 +173,19 @@ def _keeps_bytes(dialect: CsvDialect, request: _Request) -> bool:
     return not packed and request.ending in (".tsv" if dialect.separator == "\t" else ".csv", ".txt")
 
 
-def _append_to_text(mapped: _Mapping, request: _Request, dialect: CsvDialect, parallel: bool) -> None:
-    decimal, total = default_notation.get().decimal, sum(file.stat().st_size for file in request.files)
-    place = place_of(request.files[0], dialect.names, request.prediction)
-    number = SourceColumn(request.prediction, f"c{place}", "TEXT").number_or_nan(default_notation.get())
+def _append_to_text(mapped: _Mapping, request: _Request, dialect: CsvDialect) -> None:
+    notation, total = default_notation.get(), sum(file.stat().st_size for file in request.files)
+    place = sources.place_of(request.files[0], dialect.names, request.prediction)
+    number = SourceColumn(request.prediction, f"c{place}", "TEXT").number_or_nan(notation)
     with request.part.open("wb") as out:
         before = 0
         for file, name in zip(request.files, request.names, strict=True):
             with _unpacked(file) as (text, raw), _reading([name]) as connection:
                 writer = RecordWriter(text, dialect.separator, line_break_of(file))
                 writer.copy_header(out if file is request.files[0] else None, request.into)
-                query = f"SELECT {number} AS x FROM {csv_scan(dialect, [name], parallel)}"
+                query = f"SELECT {number} AS x FROM {csv_scan(dialect, [name], request.parallel)}"
                 for p in _batches(connection, query, request.files):
-                    writer.copy_rows(out, number_cells(mapped(p), decimal, dialect.separator))
+                    writer.copy_rows(out, number_cells(mapped(p), notation.decimal, dialect.separator))
                     if request.progress is not None:
                         request.progress(min(1.0, (before + raw.tell()) / total))
                 writer.check_end()
@@ -253,12 +206,12 @@ def _batches(connection: DuckDBPyConnection, query: str, files: list[Path]) -> I
     """Yield the column `x` of a query in the order of the rows; without pyarrow all at once."""
     try:
         if find_spec("pyarrow") is None:
-            yield _filled(connection.execute(query).fetchnumpy()["x"])
+            yield sources.filled(connection.execute(query).fetchnumpy()["x"])
             return
-        for batch in arrow_batches(connection.sql(query), BATCH_ROWS):
+        for batch in session.arrow_batches(connection.sql(query), BATCH_ROWS):
             yield np.asarray(batch.column(0).to_numpy(zero_copy_only=False), dtype=np.float64)
     except _read_errors() as error:
-        raise unreadable(files, error) from None
+        raise sources.unreadable(files, error) from None
 
 
 def _read_errors() -> tuple[type[Exception], ...]:
@@ -274,21 +227,21 @@ def _read_errors() -> tuple[type[Exception], ...]:
 @contextmanager
 def _reading(allowed: Sequence[str | Path], **more: str) -> Iterator[DuckDBPyConnection]:
     with scratch_folder() as spill:
-        settings = {**PROGRESS_SETTINGS, "memory_limit": MAX_MEMORY, "temp_directory": str(spill), **more}
-        with connect(allowed, **settings) as connection:
+        more |= {"memory_limit": MAX_MEMORY, "temp_directory": str(spill)}
+        with session.connect(allowed, **session.PROGRESS_SETTINGS, **more) as connection:
             yield connection
 
 
-def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None:
+def _copy_by_duckdb(mapped: _Mapping, request: _Request) -> None:
     import duckdb
 
     allowed: list[str | Path] = [*request.names, request.part]
     # one thread: a positional join with a scan by several mixes rows up
     with scratch_folder() as folder, _reading(allowed, threads="1") as connection:
         try:
-            scan, columns, keys = _scan(connection, request, parallel)
+            scan, columns, keys = _scan(connection, request)
         except duckdb.Error as error:
-            raise unreadable(request.files, error) from None
+            raise sources.unreadable(request.files, error) from None
         # the CSV writer puts quotes around empty text, so it is left out
         written = [f"nullif({one.sql}, '')" if one.kind == "TEXT" else one.sql for one in columns]
         names = [column.name for column in columns]
@@ -313,9 +266,9 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
             )
         copy = f"COPY ({query}) TO {literal(str(request.part))} ({options})"
         try:
-            run_with_progress(connection, lambda: connection.execute(copy), request.progress)
+            session.run_with_progress(connection, lambda: connection.execute(copy), request.progress)
             if request.ending in PARQUET_ENDINGS:
-                made_names = top_level_names(connection, str(request.part))
+                made_names = sources.top_level_names(connection, str(request.part))
                 _refuse_renamed(request.files[0], [*names, request.into], made_names)
         except duckdb.Error as error:
             if "No space left" in str(error) or str(request.part) in str(error):
@@ -323,18 +276,18 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
                 reason = str(error).splitlines()[0].replace(str(request.part), "the new file")
                 reason = "No space left on device" if full else reason
                 raise OSError(errno.ENOSPC, reason) from None  # atomic_path names the file
-            raise unreadable(request.files, error) from None
+            raise sources.unreadable(request.files, error) from None
 
 
 def _scan(
-    connection: DuckDBPyConnection, request: _Request, parallel: bool
+    connection: DuckDBPyConnection, request: _Request
 ) -> tuple[str, list[SourceColumn], dict[str, str]]:
     """Return the scan of all columns in the order of the rows, the columns, and the keys of the footer."""
     files, names = request.files, request.names
-    if file_format(files[0]) == "csv":
+    if session.file_format(files[0]) == "csv":
         dialect = _dialect(request)
         columns = [SourceColumn(name, f"c{k}", "TEXT") for k, name in enumerate(dialect.names)]
-        return csv_scan(dialect, names, parallel), columns, {}
+        return csv_scan(dialect, names, request.parallel), columns, {}
     described = []
     for file, name in zip(files, names, strict=True):
         query = f"DESCRIBE SELECT * FROM read_parquet({literal(name)}, hive_partitioning = false)"
@@ -345,7 +298,7 @@ def _scan(
     shown = [column.name for column in columns]
     if request.prediction not in shown:
         raise reject_name(f"column of {files[0]}", request.prediction, shown)
-    refuse_taken_name(shown, request.into)
+    apply_parquet.refuse_taken_name(shown, request.into)
     keys = _footer_keys(connection, files[0], names[0], request)
     return f"read_parquet([{', '.join(map(literal, names))}], hive_partitioning = false)", columns, keys
 
@@ -353,9 +306,9 @@ def _scan(
 def _refuse_changed_by_duckdb(
     connection: DuckDBPyConnection, file: Path, name: str, shown: list[str], request: _Request
 ) -> None:
-    _refuse_renamed(file, top_level_names(connection, name), shown)
+    _refuse_renamed(file, sources.top_level_names(connection, name), shown)
     if find_spec("pyarrow") is not None:
-        refuse_durations(file, name)  # to DuckDB they are numbers
+        apply_parquet.refuse_durations(file, name)  # to DuckDB they are numbers
     query = f"SELECT name, type, converted_type, logical_type, precision FROM parquet_schema({literal(name)})"
     for column, physical, converted, logical, precision in connection.execute(query).fetchall()[1:]:
         typed = physical in KEPT_PHYSICAL_TYPES and converted in KEPT_CONVERTED_TYPES
@@ -374,8 +327,9 @@ def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request:
     if "ARROW:schema" in keys:
         rule, got = "needs pyarrow to be written unchanged", "got types of Arrow"
         raise UnreadableFileError(f"file {str(file)!r}", rule, got, "pip install pyarrow")
-    if SPARK_SCHEMA.decode() in keys:
-        keys[SPARK_SCHEMA.decode()] = extended_spark_schema(keys[SPARK_SCHEMA.decode()], request.into)
+    spark = apply_parquet.SPARK_SCHEMA.decode()
+    if spark in keys:
+        keys[spark] = apply_parquet.extended_spark_schema(keys[spark], request.into)
     return keys
 
 

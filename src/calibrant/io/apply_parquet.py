@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, UnreadableFileError
-from calibrant.io.sources import place_of
+from calibrant.io.session import connect
+from calibrant.io.sources import SourceColumn, default_notation, filled, place_of
 from calibrant.results import Array
 
 MAX_PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
@@ -32,11 +33,10 @@ def append_column(
     *,
     prediction: str,
     into: str,
-    numbers: Callable[[Any], Array],
     mapped: Callable[[Array], Array],
     progress: Callable[[float], object] | None = None,
 ) -> None:
-    """Write Parquet files to `part` with one more column: `mapped(numbers(column))`, null for NaN."""
+    """Write Parquet files to `part` with one more column: `mapped(prediction)`, null for NaN."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -55,7 +55,7 @@ def append_column(
         sink = stack.enter_context(part.open("wb"))
         with pq.ParquetWriter(sink, schema, **options) as writer:
             for table in _read_ahead(files, names, readers):
-                q = mapped(numbers(table.column(place)))
+                q = mapped(_numbers(table.column(place), prediction))
                 column = pa.array(q, mask=np.isnan(q), type=pa.float64())
                 extended = pa.table([*table.columns, column], schema=schema)
                 writer.write_table(extended, row_group_size=max(1, len(extended)))
@@ -68,6 +68,22 @@ def append_column(
         for file, reader in zip(files, readers, strict=True):
             with pq.ParquetFile(part) as result:
                 _refuse_changed(file, reader, result)
+
+
+def _numbers(column: Any, prediction: str) -> Array:
+    """Return an Arrow column as floats, NaN for missing; all but floats are read by DuckDB, as files are."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    notation = default_notation.get()
+    if pa.types.is_floating(column.type) and prediction not in notation.scaled:
+        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    with connect() as connection:
+        connection.register("cells", pa.table({"x": column}))
+        [(_, kind, *_)] = connection.execute("DESCRIBE SELECT x FROM cells").fetchall()
+        number = SourceColumn(prediction, "x", str(kind)).number_or_nan(notation)
+        return filled(connection.execute(f"SELECT {number} AS x FROM cells").fetchnumpy()["x"])
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""Columns of files (CSV, TSV, Parquet, JSON lines, globs, DuckDB tables) as arrays, read through DuckDB.
-
-Also here: whether a file is measured exactly or through a sketch, files that were delivered twice, and the
-first bad row after an engine has counted such rows.
-"""
+"""Columns of files (CSV, TSV, Parquet, JSON lines, globs, DuckDB tables) as arrays, read through DuckDB."""
 
 from __future__ import annotations
 
@@ -21,31 +17,9 @@ import numpy.typing as npt
 from calibrant.errors import CalibrantError, InvalidInputError, Place, UnreadableFileError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.inputs import label_hint
-from calibrant.io.session import (
-    COMPRESSED_ENDINGS,
-    LOCKED_SETTINGS,
-    MAX_MEMORY,
-    connect,
-    file_format,
-    identifier,
-    literal,
-    lock,
-    plain_names,
-    resolve_paths,
-)
-from calibrant.io.sources import (
-    Notation,
-    NotInPiecesError,
-    Source,
-    SourceColumn,
-    default_notation,
-    not_a_number,
-    refuse_repeats,
-    sources,
-    unless_missing,
-    unread_sql,
-    unreadable,
-)
+from calibrant.io import session, sources
+from calibrant.io.session import identifier, literal
+from calibrant.io.sources import Notation, Source, SourceColumn
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -117,7 +91,7 @@ def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt
 
 def _cell(column: SourceColumn, notation: Notation) -> str:
     """Return the SQL of the text of a cell, NULL where it means a missing value."""
-    known = unless_missing(column.cell, "NULL", column.cell)
+    known = sources.unless_missing(column.cell, "NULL", column.cell)
     return known if notation.decimal == "." else f"replace({known}, ',', '.')"
 
 
@@ -173,8 +147,8 @@ def read_table(
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A category column of
     text cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
     """
-    used, others = notation or default_notation.get(), list(dict.fromkeys(categories))
-    refuse_repeats(numbers)
+    used, others = notation or sources.default_notation.get(), list(dict.fromkeys(categories))
+    sources.refuse_repeats(numbers)
 
     def work(
         connection: DuckDBPyConnection, parts: list[Source]
@@ -234,7 +208,7 @@ def _is_same_value(one: str, other: str) -> bool:
 
 def _labels(connection: DuckDBPyConnection, part: Source, name: str, most: int) -> set[str]:
     cell = part.columns[name].cell
-    known = unless_missing(cell, "NULL", f"trim({cell})")
+    known = sources.unless_missing(cell, "NULL", f"trim({cell})")
     query = f"SELECT DISTINCT {known} AS t FROM {part.scan} ORDER BY t NULLS LAST LIMIT {most}"
     return {text for (text,) in connection.execute(query).fetchall() if text is not None}
 
@@ -243,7 +217,7 @@ def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:
     """Read in parallel, and once more by one thread if the file cannot be read in pieces."""
     try:
         return read(True)
-    except NotInPiecesError:
+    except sources.NotInPiecesError:
         return read(False)
 
 
@@ -263,12 +237,12 @@ def open_files(
 ) -> Iterator[tuple[DuckDBPyConnection, list[Source]]]:
     import duckdb
 
-    files = resolve_paths(path)
-    with plain_names(files) as names, connect(names, **settings) as connection:
+    files = session.resolve_paths(path)
+    with session.plain_names(files) as names, session.connect(names, **settings) as connection:
         try:
-            yield connection, sources(connection, files, names, wanted, parallel)
+            yield connection, sources.sources(connection, files, names, wanted, parallel)
         except duckdb.Error as error:
-            raise unreadable(files, error) from None
+            raise sources.unreadable(files, error) from None
 
 
 def _numbers(
@@ -279,25 +253,21 @@ def _numbers(
     shown = ", ".join(f"{number} AS x{place}" for place, number in enumerate(numbers))
     cells = connection.execute(f"SELECT {shown} FROM {part.scan}").fetchnumpy()
     read = []
-    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+    for place, name in enumerate(names):
         column = cells.pop(f"x{place}")
-        absent = np.ma.getmaskarray(column)
-        text = part.columns[name].text
-        if text is not None and absent.any():
-            cell = f"{text} AS t, {unread_sql(text, number)} AS unread"
-            _refuse_text(connection, part, name, cell, before)
-        values = np.ma.getdata(column)
-        read.append(np.where(absent, np.nan, values) if absent.any() else np.asarray(values))
+        if part.columns[name].text is not None and np.ma.is_masked(column):
+            _refuse_text(connection, part, name, notation, before)
+        read.append(sources.filled(column))
     return read
 
 
-def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells: str, before: int) -> None:
+def _refuse_text(
+    connection: DuckDBPyConnection, part: Source, name: str, notation: Notation, before: int
+) -> None:
     """Name the first cell that holds neither a number nor one of the texts for missing values."""
-    numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {part.scan}"
-    query = f"SELECT count(*), min(place), arg_min(t, place) FROM ({numbered}) WHERE unread"
-    [(count, place, text)] = connection.execute(query).fetchall()
-    if count:
-        error = not_a_number(name, text, Place(before + place, count))
+    place, text, count = _first_bad(connection, part, name, UNREAD, notation)
+    if place is not None:
+        error = sources.not_a_number(name, text, Place(before + place, count))
         labels = sorted(_labels(connection, part, name, 3))
         words = len(labels) == 2 and not any(mark.isdigit() for label in labels for mark in label)
         raise error.with_parts(hint=label_hint(labels)) if words else error
@@ -314,8 +284,8 @@ def fits(path: FileNames, shares: int = 1) -> bool:
     """Return whether files are measured exactly, by their number of rows (times `shares`)."""
     if shares * rows_at_most(path) <= MAX_EXACT_ROWS:
         return True
-    files = resolve_paths(path)
-    if file_format(files[0]) == "parquet" or any(file.suffix.lower() in COMPRESSED_ENDINGS for file in files):
+    files = session.resolve_paths(path)
+    if session.file_format(files[0]) == "parquet" or any(map(session.is_compressed, files)):
         return False
     lines = 0
     for file in files:
@@ -329,14 +299,13 @@ def rows_at_most(path: FileNames) -> int:
     """Return the row count from Parquet footers, or an upper bound from file size for other formats."""
     import duckdb
 
-    files = resolve_paths(path)
-    if file_format(files[0]) != "parquet":
-        size = sum(
-            file.stat().st_size * (MAX_COMPRESSION if file.suffix.lower() in COMPRESSED_ENDINGS else 1)
-            for file in files
+    files = session.resolve_paths(path)
+    if session.file_format(files[0]) != "parquet":
+        sizes = (
+            file.stat().st_size * (MAX_COMPRESSION if session.is_compressed(file) else 1) for file in files
         )
-        return size // MIN_BYTES_PER_ROW
-    with plain_names(files) as names, connect(names) as connection:
+        return sum(sizes) // MIN_BYTES_PER_ROW
+    with session.plain_names(files) as names, session.connect(names) as connection:
         shown = ", ".join(map(literal, names))
         try:
             query = f"SELECT sum(num_rows) FROM parquet_file_metadata([{shown}])"
@@ -396,19 +365,28 @@ CONDITIONS = {
 }
 
 
+FirstBad = tuple[int | None, str, int]  # its place, its text, and how many are bad
+
+
+def _first_bad(
+    connection: DuckDBPyConnection, part: Source, name: str, kind: str, notation: Notation
+) -> FirstBad:
+    column = part.columns[name]
+    number = column.number(notation)
+    unread = "false" if column.text is None else sources.unread_sql(column.text, number)
+    cells = f"{number} AS x, coalesce({column.cell}, '') AS t, {unread} AS {UNREAD}"
+    numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {part.scan}"
+    query = f"SELECT min(place), arg_min(t, place), count(*) FROM ({numbered}) WHERE {CONDITIONS[kind]}"
+    return connection.execute(query).fetchall()[0]
+
+
 def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Iterator[tuple[str, Place]]:
     """Yield the text and place of the first cell of a column that is bad in this way, file by file."""
 
-    def first(connection: DuckDBPyConnection, parts: list[Source]) -> tuple[int | None, str, int]:
-        column, scan = parts[0].columns[name], parts[0].scan
-        number = column.number(notation)
-        unread = "false" if column.text is None else unread_sql(column.text, number)
-        cells = f"{number} AS x, coalesce({column.cell}, '') AS t, {unread} AS {UNREAD}"
-        numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {scan}"
-        query = f"SELECT min(place), arg_min(t, place), count(*) FROM ({numbered}) WHERE {CONDITIONS[kind]}"
-        return connection.execute(query).fetchall()[0]
+    def first(connection: DuckDBPyConnection, parts: list[Source]) -> FirstBad:
+        return _first_bad(connection, parts[0], name, kind, notation)
 
-    for file in resolve_paths(path):
+    for file in session.resolve_paths(path):
         place, text, count = with_files(file, [name], first)
         if place is not None:
             yield text, Place(place, count, str(file))
@@ -424,28 +402,26 @@ def is_database(name: str) -> bool:
 def copied_table(name: str, folder: Path, table: str | None, query: str | None) -> Path:
     import duckdb
 
-    file, *others = resolve_paths(name)
+    file, *others = session.resolve_paths(name)
     if others:
         raise InvalidInputError(f"file {name!r}", "must be one database", f"got {len(others) + 1}")
     if table is not None and query is not None:
         raise InvalidInputError("--table and --query", "must not be given together")
     target = folder / f"{file.stem}.parquet"
-    settings = {"memory_limit": MAX_MEMORY, "temp_directory": str(folder)}
+    settings = {"memory_limit": session.MAX_MEMORY, "temp_directory": str(folder)}
     try:
-        with duckdb.connect(":memory:", config=LOCKED_SETTINGS) as connection:
+        with duckdb.connect(":memory:", config=session.LOCKED_SETTINGS) as connection:
             connection.execute(f"ATTACH {literal(str(file))} AS calibrant_rows (READ_ONLY)")
             connection.execute("USE calibrant_rows")
-            lock(connection, [target], settings)
+            session.lock(connection, [target], settings)
             try:
                 rows = _table(connection, file, table) if query is None else query
                 if [one.type for one in connection.extract_statements(rows)] != [duckdb.StatementType.SELECT]:
                     raise InvalidInputError("--query", "must be one SELECT", f"got {query!r}")
-                connection.execute(
-                    f"CREATE TEMP VIEW calibrant_chosen_rows AS {rows}"
-                )  # may end in ; and comments
-                connection.execute(
-                    f"COPY temp.calibrant_chosen_rows TO {literal(str(target))} (FORMAT parquet)"
-                )
+                # a view, because the query may end in ; and comments
+                connection.execute(f"CREATE TEMP VIEW calibrant_chosen_rows AS {rows}")
+                copy = f"COPY temp.calibrant_chosen_rows TO {literal(str(target))} (FORMAT parquet)"
+                connection.execute(copy)
             except duckdb.Error as error:
                 if query is None:
                     raise

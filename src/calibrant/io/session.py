@@ -94,6 +94,10 @@ def file_format(path: Path) -> str:
     raise UnreadableFileError(f"file {str(path)!r}", rule, f"got {ending or 'no ending'!r}", hint)
 
 
+def is_compressed(path: Path) -> bool:
+    return path.suffix.lower() in COMPRESSED_ENDINGS
+
+
 def _check_file(path: Path) -> None:
     name = f"file {str(path)!r}"
     try:

@@ -1,8 +1,4 @@
-"""Files as SQL: what to scan, under which name a column is found there, and how its text is read as numbers.
-
-Columns are found by name in each file. Files whose columns are in another order, or have another type, are
-scanned apart and appended, so that one file never decides how another one is read.
-"""
+"""Files as SQL: what to scan, where a column is found there, and how its text is read as numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +9,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.io.csv_dialect import LATIN_ENCODINGS, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
 from calibrant.io.session import file_format, identifier, literal
+from calibrant.results import Array
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -153,6 +152,11 @@ class SourceColumn:
         return f"CAST({self.sql} AS DOUBLE)"
 
 
+def filled(numbers: Any) -> Array:
+    """Return numbers that DuckDB read, NaN where one is missing."""
+    return np.asarray(np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan))
+
+
 def without_nan(number: str) -> str:
     """Return the SQL of a number, NULL for NaN.
 
@@ -177,7 +181,10 @@ def sources(
     wanted: Sequence[str],
     parallel: bool = True,
 ) -> list[Source]:
-    """Return how to scan `files` (whose plain names are `names`) for the wanted columns, in order."""
+    """Return how to scan `files` (whose plain names are `names`) for the wanted columns, in order.
+
+    Files whose columns are in another order, or of another type, are scanned apart.
+    """
     kinds = {file_format(file) for file in files}
     if len(kinds) > 1:
         rule, got = "must be of one kind", f"got {' and '.join(sorted(kinds))}"

@@ -1,9 +1,4 @@
-"""The one aggregation, written once against narwhals: any engine scans and groups, only cells come back.
-
-Each term is a column of its own before the group-by, and the group-by has only sums, minima and maxima:
-that is what every engine does, and does fast. A bad row goes into a reject cell, so it is counted in the
-same pass and cannot spoil a sum.
-"""
+"""The one aggregation, written once against narwhals: any engine scans and groups, only cells come back."""
 
 from __future__ import annotations
 
@@ -22,23 +17,15 @@ from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_a
 from calibrant.io.session import identifier
 from calibrant.io.sources import SourceColumn
 from calibrant.records import Missing
-from calibrant.sketch.cells import (
-    REJECTS,
-    SUMS,
-    ZERO_WEIGHT,
-    CellTable,
-    Contents,
-    codes_in_a_group,
-    merged_tables,
-    reject_code,
-)
+from calibrant.sketch import cells as grid
+from calibrant.sketch.cells import SUMS, CellTable, Contents
 from calibrant.sketch.labels import (
     LISTS,
     Label,
     Reader,
     duration,
-    label_reader,
     label_sql,
+    labels_of,
     moment,
     ordered_labels,
     plain_label,
@@ -125,9 +112,8 @@ def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None
         f"{label_sql(SourceColumn(name, identifier(name), kinds[name]))} AS {identifier(name)}"
         for name in columns.by
     ]
-    return relation.project(", ".join([*numbers, *labels])), [
-        label_reader(kinds[name]) for name in columns.by
-    ]
+    readers = [labels_of(kinds[name])[1] for name in columns.by]
+    return relation.project(", ".join([*numbers, *labels])), readers
 
 
 def _key(table: Any, name: str) -> Any:
@@ -141,7 +127,10 @@ def _key(table: Any, name: str) -> Any:
 
 
 def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
-    """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet."""
+    """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet.
+
+    Terms are columns before the group-by, which every engine does fast. Bad rows go into cells of their own.
+    """
     import narwhals as nw
 
     table = _opened(frame, columns)
@@ -184,9 +173,9 @@ def _reason(columns: Columns, cells: int) -> Any:
     rules += [("prediction outside [0, 1]", (v < 0) | (v > 1)), ("outcome outside [0, 1]", (y < 0) | (y > 1))]
     if columns.weight:
         rules.append(("weight negative or infinite", (w < 0) | (w == float("inf"))))
-    reason: Any = nw.lit(float(reject_code(cells, REJECTS[0])))
+    reason: Any = nw.lit(float(grid.reject_code(cells, grid.REJECTS[0])))
     for name, broken in reversed(rules):
-        reason = nw.when(broken).then(nw.lit(float(reject_code(cells, name)))).otherwise(reason)
+        reason = nw.when(broken).then(nw.lit(float(grid.reject_code(cells, name)))).otherwise(reason)
     return reason
 
 
@@ -294,8 +283,8 @@ def from_rows(
     low, high = (np.where(good, np.array(rows[name], dtype=np.float64), 0.0) for name in (LOW, HIGH))
     raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
     labels, groups = numbered(raw, len(codes), readers or [plain_label] * len(raw))
-    keys = groups * codes_in_a_group(cells) + codes
-    table = merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)])
+    keys = groups * grid.codes_in_a_group(cells) + codes
+    table = grid.merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)])
     return Contents(cells, columns.by, labels, table)
 
 
@@ -346,7 +335,7 @@ def refuse(
 ) -> None:
     """Raise for the first kind of bad row that the user did not ask to drop; `first` finds it in files."""
     for reason, count in rejects.items():
-        if reason == ZERO_WEIGHT or (missing if "missing" in reason else invalid) == "drop":
+        if reason == grid.ZERO_WEIGHT or (missing if "missing" in reason else invalid) == "drop":
             continue
         role, word = reason.split()[0], next(word for word in RULES if word in reason)
         name, rows = getattr(columns, role), pluralize(count, "row")

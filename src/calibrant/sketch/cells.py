@@ -1,8 +1,4 @@
-"""The grid of a sketch: which cell a prediction falls in, and the sums that are kept of each cell.
-
-A group-by of a million cells is a hash table that no cache holds. Where all cells of all groups fit into a
-table (`DenseCells`), a kernel adds rows to it as they stream in; DuckDB still reads, casts and labels them.
-"""
+"""The grid of a sketch: which cell a prediction falls in, and the sums that are kept of each cell."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
+from calibrant.inputs import whole_number
 from calibrant.kernels import ordering as cell_sums
 from calibrant.kernels.ordering import add_rows
 from calibrant.results import Array
@@ -42,10 +39,7 @@ REJECTS = (
 
 
 def check_cells(cells: int) -> int:
-    if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or not 1 <= cells <= MAX_CELLS:
-        rule = f"must be a whole number from 1 to {MAX_CELLS:,}"
-        raise InvalidInputError("cells", rule, f"got {cells!r}")
-    return int(cells)
+    return whole_number("cells", cells, 1, MAX_CELLS)
 
 
 def codes_in_a_group(cells: int) -> int:
@@ -195,7 +189,7 @@ def can_stream(rows: int, cells: int) -> bool:
 
 
 class DenseCells:
-    """A table with a place for each cell of each group seen so far."""
+    """A table with a place for each cell of each group seen so far, faster than a group-by of as many."""
 
     def __init__(self, cells: int) -> None:
         self.cells = cells

@@ -145,37 +145,32 @@ def label_sql(column: SourceColumn) -> str:
     if kind in ("BLOB", "BIT"):
         rule, got = "must hold text, numbers or dates", f"got values of type {kind}"
         raise InvalidInputError(f"column {column.name!r}", rule, got)
-    return cell if label_reader(kind) is plain_label else f"CAST({cell} AS VARCHAR)"
+    return cell if labels_of(kind)[1] is plain_label else f"CAST({cell} AS VARCHAR)"
 
 
-def label_reader(kind: str) -> Reader:
-    """Return what turns the values of an SQL type, as `label_sql` gives them, into labels."""
-    if kind == "TEXT":
-        return cell_label
-    if kind == "JSON":
-        return lambda text: plain_label(json.loads(text))
-    if kind.startswith("DECIMAL") or kind.endswith("HUGEINT"):
-        return lambda text: exact_number(Decimal(text))
-    if kind == "DATE" or kind.startswith("TIMESTAMP"):
-        return date_if_midnight
-    if kind.startswith("TIME"):
-        return time_text
-    if kind == "INTERVAL":
-        return lambda micro: duration(int(micro) * 1000)
-    if kind.startswith(("ENUM", "UUID")):
-        return str
-    return plain_label
+# By how SQL types begin: the family, whose labels may be appended to each other, and what turns a value of
+# the type, as `label_sql` gives it, into a label
+LABELS_OF: dict[str, tuple[str, Reader]] = {
+    "TEXT": ("TEXT", cell_label),
+    "JSON": ("JSON", lambda text: plain_label(json.loads(text))),
+    "VARCHAR": ("VARCHAR", plain_label),
+    "ENUM": ("VARCHAR", str),
+    "UUID": ("VARCHAR", str),
+    "BOOLEAN": ("BOOLEAN", plain_label),
+    "INTERVAL": ("INTERVAL", lambda micro: duration(int(micro) * 1000)),
+    "TIMESTAMP WITH TIME ZONE": ("instant", date_if_midnight),
+    "TIMESTAMP": ("moment", date_if_midnight),
+    "DATE": ("moment", date_if_midnight),
+    "TIME": ("time", time_text),
+    "DECIMAL": ("exact", lambda text: exact_number(Decimal(text))),
+    "HUGEINT": ("exact", lambda text: exact_number(Decimal(text))),
+    "UHUGEINT": ("exact", lambda text: exact_number(Decimal(text))),
+    "": ("number", plain_label),
+}
 
 
-FAMILIES = {  # by how SQL types begin; labels of one family may be appended to each other
-    "TEXT": "TEXT", "JSON": "JSON", "VARCHAR": "VARCHAR", "BOOLEAN": "BOOLEAN", "INTERVAL": "INTERVAL",
-    "TIMESTAMP WITH TIME ZONE": "instant", "DATE": "moment", "TIMESTAMP": "moment", "TIME": "time",
-    "DECIMAL": "exact", "HUGEINT": "exact", "UHUGEINT": "exact", "ENUM": "VARCHAR", "UUID": "VARCHAR",
-}  # fmt: skip
-
-
-def label_family(kind: str) -> str:
-    return next((family for start, family in FAMILIES.items() if kind.startswith(start)), "number")
+def labels_of(kind: str) -> tuple[str, Reader]:
+    return next(found for start, found in LABELS_OF.items() if kind.startswith(start))
 
 
 def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:

@@ -19,22 +19,10 @@ from calibrant.metrics.lookup import measure, measures
 from calibrant.metrics.registry import Measure
 from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Measurement
+from calibrant.sketch import cells as grid
 from calibrant.sketch import storage
 from calibrant.sketch.aggregate import MAX_GROUPS, Columns, aggregate, as_frame, refuse, refuse_many_groups
-from calibrant.sketch.cells import (
-    CELLS,
-    ZERO_WEIGHT,
-    CellTable,
-    Contents,
-    check_cells,
-    check_squares,
-    codes_in_a_group,
-    dropped_rows,
-    empty_table,
-    merged_tables,
-    rejected_rows,
-    tabulated,
-)
+from calibrant.sketch.cells import CELLS, CellTable, Contents
 from calibrant.sketch.labels import ordered_labels, refuse_lookalikes
 from calibrant.sketch.stream import aggregate_file
 
@@ -67,7 +55,7 @@ class Sketch:
     def __init__(self, cells: int = CELLS, *, by: str | list[str] | None = None) -> None:
         """Make an empty sketch, to be filled by `update` or by adding others."""
         names = as_names(by)
-        self.contents = Contents(check_cells(cells), names, () if names else ((),), empty_table())
+        self.contents = Contents(grid.check_cells(cells), names, () if names else ((),), grid.empty_table())
 
     @classmethod
     def _of(cls, contents: Contents) -> Sketch:
@@ -78,7 +66,9 @@ class Sketch:
     @classmethod
     def from_table(cls, cells: int, by: tuple[str, ...], aggregated: Any) -> Sketch:
         """Build from cells that are already summed: `aggregated` has the labels of groups and the table."""
-        return cls._of(Contents(check_cells(cells), as_names(list(by)), aggregated.labels, aggregated.table))
+        return cls._of(
+            Contents(grid.check_cells(cells), as_names(list(by)), aggregated.labels, aggregated.table)
+        )
 
     @property
     def found(self) -> Contents:
@@ -124,9 +114,9 @@ class Sketch:
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_missing(missing=missing, invalid=invalid)
         frame = as_frame(frame, columns)
-        contents = aggregate(frame, columns, check_cells(cells))
+        contents = aggregate(frame, columns, grid.check_cells(cells))
         refuse_many_groups(len(contents.labels), columns.by, max_groups)
-        refuse(rejected_rows(contents.table, cells), columns, missing, invalid, frame)
+        refuse(grid.rejected_rows(contents.table, cells), columns, missing, invalid, frame)
         return cls._of(contents)
 
     @classmethod
@@ -152,7 +142,7 @@ class Sketch:
         check_missing(missing=missing, invalid=invalid)
         return cls._of(
             aggregate_file(
-                path, columns, check_cells(cells), missing, invalid, progress, max_groups=max_groups
+                path, columns, grid.check_cells(cells), missing, invalid, progress, max_groups=max_groups
             )
         )
 
@@ -166,12 +156,12 @@ class Sketch:
         warn_if_swapped(rows)
         w = np.full(len(rows), rows.largest) if rows.weight is None and rows.largest != 1.0 else rows.weight
         with np.errstate(over="ignore"):
-            batch = tabulated(rows.outcome.astype(np.float64), rows.prediction + 0.0, w, self.cells)
+            batch = grid.tabulated(rows.outcome.astype(np.float64), rows.prediction + 0.0, w, self.cells)
         if not np.all(np.isfinite(batch.sums)):
             raise InvalidInputError("sample_weight", "must have finite sums of squares")
         self._add(batch)
         if rows.dropped:
-            self._add(dropped_rows(self.cells, rows.dropped))
+            self._add(grid.dropped_rows(self.cells, rows.dropped))
 
     def _add(self, batch: CellTable) -> None:
         """Add a small table: in place where all its cells are known, by merging where some are new."""
@@ -183,7 +173,7 @@ class Sketch:
             table.low[place] = np.minimum(table.low[place], batch.low)
             table.high[place] = np.maximum(table.high[place], batch.high)
         else:
-            self.contents = replace(self.contents, table=merged_tables([table, batch]))
+            self.contents = replace(self.contents, table=grid.merged_tables([table, batch]))
 
     def __add__(self, other: object) -> Sketch:
         if not isinstance(other, Sketch):
@@ -217,18 +207,18 @@ class Sketch:
     @property
     def rejects(self) -> Mapping[str, int]:
         """How many rows were left out, by reason."""
-        return MappingProxyType(rejected_rows(self.contents.table, self.cells))
+        return MappingProxyType(grid.rejected_rows(self.contents.table, self.cells))
 
     @property
     def dropped(self) -> int:
         """How many bad rows were left out; rows of weight 0 are not bad, and not counted."""
-        return sum(count for reason, count in self.rejects.items() if reason != ZERO_WEIGHT)
+        return sum(count for reason, count in self.rejects.items() if reason != grid.ZERO_WEIGHT)
 
     @property
     def groups(self) -> Mapping[Any, Sketch]:
         """A sketch of each group; the key is the value of the `by` column, or a tuple of several."""
         found: dict[Any, Sketch] = {}
-        size, labels, table = codes_in_a_group(self.cells), self.contents.labels, self.contents.table
+        size, labels, table = grid.codes_in_a_group(self.cells), self.contents.labels, self.contents.table
         ends = np.searchsorted(table.keys, np.arange(len(labels) + 1) * size)
         for number, label in enumerate(labels if self.by else ()):
             part = table[ends[number] : ends[number + 1]]
@@ -240,7 +230,7 @@ class Sketch:
         """Return the cells of all groups together, without the rejects."""
         table = self.contents.table
         if self.by:
-            table = table.renamed(table.keys % codes_in_a_group(self.cells))
+            table = table.renamed(table.keys % grid.codes_in_a_group(self.cells))
         return table[table.keys < self.cells + 2]
 
     def forecasts(self) -> Forecasts:
@@ -250,7 +240,7 @@ class Sketch:
             raise InvalidInputError("sketch", "must hold a record", "got none")
         w, ww, wv, wy, wyv, spread, null, mixed = table.sums
         total = float(w.sum())
-        check_squares(w, ww)
+        grid.check_squares(w, ww)
         # the mean may leave the cell by a rounding error; where all predictions are equal it must be exact
         values = np.clip(wv / w, table.low, table.high)
         cells = Cells(
@@ -275,8 +265,9 @@ class Sketch:
 
     def strata(self) -> Strata:
         """Return the cells of every group, which is what `audit` reads."""
-        table = self.contents.table[self.contents.table.keys % codes_in_a_group(self.cells) < self.cells + 2]
-        number, code = np.divmod(table.keys, codes_in_a_group(self.cells))
+        table, size = self.contents.table, grid.codes_in_a_group(self.cells)
+        table = table[table.keys % size < self.cells + 2]
+        number, code = np.divmod(table.keys, size)
         if not self.by:
             hint = 'make it with by=["region", "age"], say'
             raise InvalidInputError("sketch", "must have groups to be audited", "got none", hint)
@@ -285,7 +276,7 @@ class Sketch:
         if table.sums[-1].any():
             raise InvalidInputError("outcomes", "must be 0 or 1", "got a sketch of fractions")
         known, group = np.unique(number, return_inverse=True)
-        check_squares(table.sums[0], table.sums[1], group)
+        grid.check_squares(table.sums[0], table.sums[1], group)
         order = np.lexsort((group, code))
         w, ww, wv, wy, wyv, _, null, _ = table.sums[:, order]
         return Strata(
@@ -372,7 +363,7 @@ def merge(*sketches: Sketch) -> Sketch:
     found = [sketch.contents for sketch in sketches]
     known = [label for one in found for label in one.labels]
     refuse_lookalikes(known)
-    labels, size = ordered_labels(set(known)), codes_in_a_group(first.cells)
+    labels, size = ordered_labels(set(known)), grid.codes_in_a_group(first.cells)
     numbers = {label: number for number, label in enumerate(labels)}
     tables = []
     for one in found:
@@ -382,7 +373,7 @@ def merge(*sketches: Sketch) -> Sketch:
     parts = [part for sketch in sketches for part in sketch.parts or sketch.as_part()]
     latest_first = list(dict.fromkeys(reversed(parts)))  # each once, where it came last
     kept = tuple(reversed(latest_first[:MAX_PARTS_KEPT]))
-    return Sketch._of(Contents(first.cells, first.by, labels, merged_tables(tables), kept))
+    return Sketch._of(Contents(first.cells, first.by, labels, grid.merged_tables(tables), kept))
 
 
 def certified_measures() -> tuple[Measure, ...]:

@@ -18,26 +18,11 @@ from calibrant.io.session import MAX_MEMORY, PROGRESS_SETTINGS, arrow_batches, i
 from calibrant.io.sources import Notation, Source, default_notation, not_a_number, refuse_repeats
 from calibrant.records import Missing
 from calibrant.results import Array
-from calibrant.sketch.aggregate import (
-    MAX_GROUPS,
-    Columns,
-    cell_frame,
-    collected,
-    from_rows,
-    numbered,
-    refuse,
-    refuse_many_groups,
-)
-from calibrant.sketch.cells import (
-    CellTable,
-    Contents,
-    DenseCells,
-    TooManyGroupsError,
-    can_stream,
-    codes_in_a_group,
-    rejected_rows,
-)
-from calibrant.sketch.labels import Reader, label_family, label_reader, label_sql
+from calibrant.sketch import aggregate
+from calibrant.sketch import cells as grid
+from calibrant.sketch.aggregate import MAX_GROUPS, Columns
+from calibrant.sketch.cells import CellTable, Contents
+from calibrant.sketch.labels import Reader, label_sql, labels_of
 
 
 class GroupNumbers:
@@ -85,7 +70,7 @@ def sum_stream(
     batches: Iterator[Any], cells: int, progress: Callable[[int], object] | None
 ) -> tuple[CellTable, list[tuple[Any, ...]]]:
     """Sum Arrow batches of prediction, outcome and groups; a second thread adds while the next are read."""
-    dense, groups = DenseCells(cells), GroupNumbers()
+    dense, groups = grid.DenseCells(cells), GroupNumbers()
     waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]] = []
     waiting_rows = read = 0
 
@@ -125,7 +110,7 @@ def streamed_cells(
     if columns.weight is not None or not columns.by:
         return None
     total = rows_at_most(path)
-    if not can_stream(total, cells):
+    if not grid.can_stream(total, cells):
         return None
     import pyarrow as pa
 
@@ -139,13 +124,13 @@ def streamed_cells(
     wanted = relation.project(", ".join([*selected, *map(identifier, columns.by)]))
     try:
         table, seen = sum_stream(arrow_batches(wanted, MAX_BATCH_ROWS), cells, report)
-    except (TooManyGroupsError, pa.ArrowException, OSError):
+    except (grid.TooManyGroupsError, pa.ArrowException, OSError):
         return None
     report(total)
     raw = [[values[k] for values in seen] for k in range(len(readers))]
-    labels, numbers = numbered(raw, len(seen), readers)
-    group, code = np.divmod(table.keys, codes_in_a_group(cells))
-    table = table.renamed(numbers[group] * codes_in_a_group(cells) + code)
+    labels, numbers = aggregate.numbered(raw, len(seen), readers)
+    group, code = np.divmod(table.keys, grid.codes_in_a_group(cells))
+    table = table.renamed(numbers[group] * grid.codes_in_a_group(cells) + code)
     return Contents(cells, columns.by, labels, table)
 
 
@@ -175,18 +160,18 @@ def aggregate_file(
                 _refuse_many_groups(table, inside, columns, max_groups)
             contents = streamed_cells(path, table, inside, cells, readers, progress)
             if contents is None:
-                frame = cell_frame(table, inside, cells)
-                rows = run_with_progress(connection, lambda: collected(frame), progress)
-                contents = from_rows(rows, inside, cells, readers)
-            refuse_many_groups(len(contents.labels), columns.by, max_groups)
-            bad = rejected_rows(contents.table, cells)
+                frame = aggregate.cell_frame(table, inside, cells)
+                rows = run_with_progress(connection, lambda: aggregate.collected(frame), progress)
+                contents = aggregate.from_rows(rows, inside, cells, readers)
+            aggregate.refuse_many_groups(len(contents.labels), columns.by, max_groups)
+            bad = grid.rejected_rows(contents.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
                 _refuse_text(path, parts, columns, used)
 
             def first(name: str, kind: str) -> tuple[str, Place] | None:
                 return next(bad_rows(path, name, kind, used), None)
 
-            refuse(bad, columns, missing, invalid, table, inside, first)
+            aggregate.refuse(bad, columns, missing, invalid, table, inside, first)
             return replace(contents, by=columns.by)
 
     return in_pieces_or_whole(attempt)
@@ -198,10 +183,9 @@ def _refuse_many_groups(table: Any, inside: Columns, columns: Columns, max_group
     counts = ", ".join(f"approx_count_distinct({name})" for name in names)
     [found] = table.aggregate(f"{counts}, approx_count_distinct(({', '.join(names)}))").fetchall()
     *each, together = (int(count * (1 - COUNT_ERROR)) for count in found)
-    most = max(range(len(each)), key=lambda place: each[place])
-    if each[most] > max_groups:
-        refuse_many_groups(each[most], [columns.by[most]], max_groups)
-    refuse_many_groups(together, columns.by, max_groups)
+    most, name = max(zip(each, columns.by, strict=True), key=lambda pair: pair[0])
+    aggregate.refuse_many_groups(most, [name], max_groups)
+    aggregate.refuse_many_groups(together, columns.by, max_groups)
 
 
 def _inside(columns: Columns) -> Columns:
@@ -220,11 +204,10 @@ def _rows(part: Source, columns: Columns, notation: Notation) -> str:
 
 def _reader(parts: Sequence[Source], name: str) -> Reader:
     kinds = [part.columns[name].kind for part in parts]
-    families = {label_family(kind) for kind in kinds}
-    if len(families) > 1:
+    if len({labels_of(kind)[0] for kind in kinds}) > 1:
         rule, got = "must have one type in all files", f"got {' and '.join(sorted(set(kinds)))}"
         raise InvalidInputError(f"column {name!r}", rule, got)
-    return label_reader(kinds[0])
+    return labels_of(kinds[0])[1]
 
 
 def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, notation: Notation) -> None:
