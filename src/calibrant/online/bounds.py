@@ -85,11 +85,6 @@ def decision_loss_bins(horizon: int, groups: int = 1) -> int:
     return min((int(m) for m in tried), key=lambda m: decision_loss_bound(horizon, m, groups))
 
 
-def regret_bound(delay: int, prior: float, segments: int = 1) -> float:
-    """Return by how much the total Brier score may exceed that of the raw forecasts (theorem 8)."""
-    return segments * (delay + 1) * -math.log(prior) / 2
-
-
 def cutoff_block(round_: int, horizon: int | None = None) -> tuple[int, float, float]:
     """Return points, rate and last round of the block that a round of CutoffForecaster belongs to."""
     end = horizon if horizon is not None else 1 << (round_ - 1).bit_length()

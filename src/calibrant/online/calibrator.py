@@ -21,7 +21,7 @@ from calibrant.kernels.online import (
     run_experts,
 )
 from calibrant.online.base import Pending, Run, Stream
-from calibrant.online.bounds import SLACK, SPLIT_COST, guard_bound, regret_bound
+from calibrant.online.bounds import SLACK, SPLIT_COST, guard_bound
 from calibrant.online.distance import Grid
 from calibrant.online.inputs import (
     Key,
@@ -215,7 +215,7 @@ class OnlineCalibrator(Stream):
         rolling = any(segment.waiting.rolling for segment in self._segments.values())
         if self.steered or rolling or self.most_pending > self.delay + 1:
             return None
-        return regret_bound(self.delay, self.prior, max(1, len(self._segments)))
+        return max(1, len(self._segments)) * (self.delay + 1) * -math.log(self.prior) / 2  # theorem 8
 
     def weights(self, by: Any = None) -> dict[str, float]:
         """Return the weight of each expert now, in a segment where there are several."""
