@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,16 +28,17 @@ VERSION = 2  # of the states; all versions before it are read, too
 UNCHANGED = "must be what was written"
 
 
+@dataclass(eq=False)
 class Pending:
     """What was answered and not yet learned, and the largest number that ever waited at once.
 
     `rolling`: an answer was given after one outcome was learned while others waited, so not batch by batch.
     """
 
-    def __init__(self, most: int = 0, rolling: bool = False, learning: bool = False) -> None:
-        self.waiting: dict[Key, tuple[Any, ...]] = {}
-        self.most, self.rolling = most, rolling
-        self._learning = learning  # something was learned since nothing waited
+    most: int = 0
+    rolling: bool = False
+    learning: bool = False  # something was learned since nothing waited
+    waiting: dict[Key, tuple[Any, ...]] = field(default_factory=dict)
 
     def check_free(self, key: Key) -> Key:
         """Return the key as it is stored, refusing one that waits already."""
@@ -51,8 +52,8 @@ class Pending:
         raise InvalidInputError("key", "must not be waiting already", f"got {key!r} again")
 
     def add(self, key: Key, answer: tuple[Any, ...]) -> None:
-        self.rolling |= bool(self.waiting) and self._learning
-        self._learning &= bool(self.waiting)
+        self.rolling |= bool(self.waiting) and self.learning
+        self.learning &= bool(self.waiting)
         self.waiting[key] = answer
         self.note_batch(len(self.waiting))
 
@@ -68,14 +69,14 @@ class Pending:
     def take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
         answer = self.peek(key)
         del self.waiting[checked_key(key)]
-        self._learning = bool(self.waiting) and (self._learning or learned)
+        self.learning = bool(self.waiting) and (self.learning or learned)
         return answer
 
     def note_batch(self, size: int) -> None:
         self.most = max(self.most, size)
 
     def to_state(self) -> dict[str, Any]:
-        return {"most": self.most, "rolling": self.rolling, "learning": self._learning}
+        return {"most": self.most, "rolling": self.rolling, "learning": self.learning}
 
     @classmethod
     def from_state(cls, fields: Fields) -> Pending:

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inputs import check_unit_interval, numeric_vector
+from calibrant.inference.planning import checked_predictions
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import Progress, checked_draws, in_blocks, recorded_seed, report_progress
@@ -343,9 +343,7 @@ def incentives(
     if not isinstance(names, Sequence) or not names:
         raise InvalidInputError("measures", "must name a measure or more", f"got {measures!r}")
     rows = [defined(find_measure(name)) for name in names]
-    truth = numeric_vector(y_prob, "y_prob").astype(np.float64)
-    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth), "leave such rows out")
-    check_unit_interval(truth, "y_prob")
+    truth = checked_predictions(y_prob, "y_prob")
     p, counts = np.unique(truth + 0.0, return_counts=True)
     used = recorded_seed(seed)
     replays = checked_draws(max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws)
