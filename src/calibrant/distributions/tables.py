@@ -44,7 +44,7 @@ from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, number_cell
 
 Hits = npt.NDArray[np.bool_]
-Keys = tuple[Array, ...]
+Keys = tuple[Array, ...]  # of an order, the last counts first
 MAX_NUMBERS = 400_000_000  # drawn for one p-value; beyond, the limit law
 _FORMATS: dict[str, tuple[str, Callable[[float], str] | None]] = {  # column -> attribute and format
     **{name: (name, "{:.4g}".format) for name in ("level", "threshold", "horizon")},
@@ -288,7 +288,6 @@ def interval_coverage(
 def coverage_of(
     given: ForecastRows, place: int, level: float, hit: Hits, promised: Array, order: Keys, score: float
 ) -> Coverage:
-    """Test hits against promised probabilities along an order, of which the last key counts first."""
     n, k = len(hit), int(hit.sum())
     low, high = map(float, clopper_pearson(k, n, ALPHA))
     pvalue = along(hit, promised, order, given.draws, given.seed + place)

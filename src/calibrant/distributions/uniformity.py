@@ -153,9 +153,10 @@ def pit(
         raise InvalidInputError("missing", 'must be "error" with clusters', hint=hint)
     given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed)
     low, high = given.form.pit(given.y)
-    ranks = given.form.values.shape[1] + 1 if isinstance(given.form, Members) else MAX_BINS + 1
-    cells = whole_number("bins", bins, 2, 1000) if bins is not None else ranks if ranks <= MAX_BINS else 10
-    edges = np.linspace(0, 1, cells + 1)
+    if bins is None:
+        ranks = given.form.values.shape[1] + 1 if isinstance(given.form, Members) else MAX_BINS + 1
+        bins = ranks if ranks <= MAX_BINS else 10
+    edges = np.linspace(0, 1, whole_number("bins", bins, 2, 1000) + 1)
     values = low + (high - low) * np.random.default_rng([given.seed, 1]).random(len(low))
     if clusters is None:
         codes, null = None, _null(len(values), given.draws, given.seed)

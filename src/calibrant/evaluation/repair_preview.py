@@ -1,7 +1,4 @@
-"""What the report tries: recalibration, its cost in decisions, a repair by group, differences of groups.
-
-Everything is judged on records that were not fitted to.
-"""
+"""What the report tries on held-out records: recalibration, its cost, a repair by group, differences."""
 
 from __future__ import annotations
 
@@ -70,15 +67,11 @@ class PreviewedChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preview:
-    """Isotonic recalibration, fitted on all folds but one and judged on that one, in turn.
-
-    `curve` is what acting above a threshold loses by trusting the predictions instead, per record, in units
-    of an outcome 1 that was not acted on. `task` is the decision that suffers most, over payoffs in [0, 1].
-    """
+    """Isotonic recalibration, fitted on all folds but one and judged on that one, in turn."""
 
     changes: tuple[PreviewedChange, ...]
-    curve: ThresholdLossCurve
-    task: WorstTask
+    curve: ThresholdLossCurve  # what is lost by trusting the predictions instead, in outcomes not acted on
+    task: WorstTask  # the decision that suffers most, over payoffs in [0, 1]
     seed: int
     base_rate_regret: float  # U-calibration error: the base rate in place of the recalibrated predictions
 

@@ -136,15 +136,12 @@ def first_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
 def first_table(rows: Sequence[ResultRow], confidence: float) -> Table:
     """Return estimate, interval and p-value of a few measures, by their short names."""
     shown = first_rows(rows)
-    return _table(shown, confidence, short=len(shown) < len(rows), by_chance=False)
+    return measure_table(shown, confidence, short=len(shown) < len(rows), by_chance=False)
 
 
-def measure_table(rows: Sequence[ResultRow], confidence: float) -> Table:
-    """Return every measure with what chance alone would give."""
-    return _table(rows, confidence, short=False, by_chance=True)
-
-
-def _table(rows: Sequence[ResultRow], confidence: float, *, short: bool, by_chance: bool) -> Table:
+def measure_table(
+    rows: Sequence[ResultRow], confidence: float, *, short: bool = False, by_chance: bool = True
+) -> Table:
     interval = f"{confidence_text(confidence)} interval" if confidence else "interval"
     columns = ("", "estimate", *(("by chance",) if by_chance else ()), interval, "p")
     return Table(columns, tuple(_line(row, short, by_chance) for row in rows))

@@ -1,9 +1,4 @@
-"""The verdict: two sentences that say what is wrong and for whom, and what to do next.
-
-The omnibus test decides whether chance explains the error. The component of the test with the most evidence
-decides which pattern the first sentence describes; the second names the worst of the groups that are wrong
-in a way of their own. The sentences hold counts and means only; p-values belong to the table below them.
-"""
+"""The verdict: two sentences of counts and means on what is wrong and for whom, and what to do next."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Verdict sentences: what is wrong, in counts that a reader can picture.
+"""Verdict sentences in counts that a reader can picture, each from the fullest to the shortest wording.
 
-Every function returns alternatives from the fullest to the shortest wording; `fit` picks the fullest pair
-of sentences within the limits. Means are always those of the records named in the same sentence.
+Means are always those of the records named in the same sentence.
 """
 
 from __future__ import annotations

@@ -72,30 +72,21 @@ class Answers(Result):
 
     def table(self) -> Table:
         """Return the thresholds by the error rate that they promise."""
-        lines = (
-            (
-                number_cell(one.target, f"{100 * one.target:.0f}%"),
-                number_cell(
-                    one.threshold, "no threshold" if one.threshold is None else f"{one.threshold:.3f}"
-                ),
-                _percent_cell(one.coverage),
-                _percent_cell(one.risk),
-            )
-            for one in self.thresholds
-        )
+        lines = []
+        for one in self.thresholds:
+            above = "no threshold" if one.threshold is None else f"{one.threshold:.3f}"
+            target = number_cell(one.target, f"{100 * one.target:.0f}%")
+            shares = _percent_cell(one.coverage), _percent_cell(one.risk)
+            lines.append((target, number_cell(one.threshold, above), *shares))
         return Table(("at most wrong", "answer above", "answered", "wrong here"), tuple(lines))
 
     def spike_table(self) -> Table:
         """Return the confidences that many answers share."""
-        lines = (
-            (
-                number_cell(one.confidence, f"{100 * one.confidence:.4g}%"),
-                number_cell(one.answers, f"{one.answers:,}"),
-                _percent_cell(one.share),
-                _percent_cell(one.right),
-            )
-            for one in self.spikes
-        )
+        lines = []
+        for one in self.spikes:
+            confidence = number_cell(one.confidence, f"{100 * one.confidence:.4g}%")
+            shares = _percent_cell(one.share), _percent_cell(one.right)
+            lines.append((confidence, number_cell(one.answers, f"{one.answers:,}"), *shares))
         return Table(("confidence", "answers", "share", "right"), tuple(lines))
 
     def sections(self) -> list[Section]:

@@ -110,13 +110,11 @@ class Band(NamedTuple):
 
 
 def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
-    """Return the 95% band of isotonic curves if calibrated (Dimitriadis, Gneiting & Jordan 2021, section 3).
-
-    A cell of weighted records is drawn as the binomial of the same mean and variance.
-    """
+    """Return the 95% band of isotonic curves if calibrated (Dimitriadis, Gneiting & Jordan 2021, sec. 3)."""
     cells = coarse(forecasts, MAX_BAND_CELLS)
     rng = np.random.default_rng(seed)
     with np.errstate(divide="ignore", invalid="ignore"):  # squares of the smallest weights are 0
+        # weighted records of a cell are drawn as the binomial of the same mean and variance
         alike = np.nan_to_num(cells.weights**2 / cells.squared_weights, nan=1.0)
     size = np.rint(np.clip(alike, 1, cells.counts)).astype(np.int64)
     x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, cells.levels), cells.values))
