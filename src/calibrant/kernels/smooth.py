@@ -299,8 +299,8 @@ def one_kernel_serves(length: int) -> bool:
 def _cost_of_rows(residuals: Array, gaps: Array) -> Array:
     costs = np.empty(len(residuals))
     for draw in range(len(residuals)):
-        curve, mirrored = _summed(residuals[draw])
-        costs[draw] = _cost(curve, gaps, _negated(upper_ends(mirrored, gaps)), upper_ends(curve, gaps))
+        curve = np.cumsum(residuals[draw])
+        costs[draw] = _cost(curve, gaps, -upper_ends(-curve, gaps), upper_ends(curve, gaps))
     return costs
 
 
@@ -309,26 +309,10 @@ def _cost_of_wide_rows(residuals: Array, gaps: Array) -> Array:
     """Return the cost of each row whatever the gaps add up to: seldom needed, so a kernel of its own."""
     costs = np.empty(len(residuals))
     for draw in range(len(residuals)):
-        curve, _ = _summed(residuals[draw])
+        curve = np.cumsum(residuals[draw])
         lower, upper = both_ends(curve, gaps)
         costs[draw] = _cost(curve, gaps, lower, upper)
     return costs
-
-
-def _summed(residuals: Array) -> tuple[Array, Array]:
-    curve, mirrored = np.empty(len(residuals)), np.empty(len(residuals))
-    level = 0.0
-    for j in range(len(residuals)):
-        level += residuals[j]
-        curve[j] = level
-        mirrored[j] = -level
-    return curve, mirrored
-
-
-def _negated(ends: Array) -> Array:
-    for j in range(len(ends)):
-        ends[j] = -ends[j]
-    return ends
 
 
 def _cost(curve: Array, gaps: Array, lower: Array, upper: Array) -> float:

@@ -127,11 +127,9 @@ def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) 
 
 
 def _sampling_variance(forecasts: Forecasts, starts: Index, weight: Array) -> Array:
-    """Variance of each bin's mean outcome, mean (1 - mean) / (n - 1), n the effective number of records.
-
-    n - 1 is W^2 / sum w_i^2 - 1 = sum over i != j of w_i w_j / sum w_i^2, a sum without cancellation. Weights
-    of the outcome 0 and products of pairs are summed over the records where those are known.
-    """
+    """Variance of each bin's mean outcome, mean (1 - mean) / (n - 1), n the effective number of records."""
+    # n - 1 is W^2 / sum w_i^2 - 1 = sum over i != j of w_i w_j / sum w_i^2, a sum without cancellation.
+    # Weights of the outcome 0 and products of pairs are summed over the records where those are known.
     ones, records = np.add.reduceat(forecasts.outcomes, starts), forecasts.record_weights
     squares = np.add.reduceat(forecasts.squared_weights, starts)
     first = (np.cumsum(forecasts.counts) - forecasts.counts)[starts]
@@ -303,12 +301,10 @@ LEVEL_SET_MEASURES = (
 
 
 def expected_binned_square(forecasts: Forecasts, bins: int) -> float:
-    """Return the mean of the sum over bins of the squared residual (Example 3.4 of the truthfulness paper).
-
-    Bin b holds the records ranked b n / bins up to (b + 1) n / bins. Of a level with c records it holds a
-    fixed number k, drawn without replacement: a sum with mean k m and variance k (c - k) / (c - 1) s^2,
-    where m and s^2 are mean and variance of the residuals of the level. Levels are independent.
-    """
+    """Return the mean sum over bins of the squared residual (Example 3.4 of the truthfulness paper)."""
+    # Bin b holds the records ranked b n / bins up to (b + 1) n / bins. Of a level with c records it holds a
+    # fixed number k, drawn without replacement: a sum with mean k m and variance k (c - k) / (c - 1) s^2,
+    # where m and s^2 are mean and variance of the residuals of the level. Levels are independent.
     if forecasts.cells is not None:
         raise no_certificate("ubse", "got ties='random', which needs the records")
     if forecasts.record_weights is not None:

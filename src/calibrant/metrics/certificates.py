@@ -75,20 +75,16 @@ def certify_exact_sums(forecasts: Forecasts, measured: Certified, _: Mapping[str
 
 
 def lipschitz_weights(forecasts: Forecasts, measured: Certified, constant: float) -> Certified:
-    """Certify a supremum of sum r_i x(v_i) over weight functions |x| <= 1 with this Lipschitz constant.
-
-    Each x changes by at most sum |r_i| constant |v_i - mean| <= constant sum A d, so the supremum does too.
-    """
+    """Certify a supremum of sum r_i x(v_i) over weight functions |x| <= 1 with this Lipschitz constant."""
+    # Each x changes by at most sum |r_i| constant |v_i - mean| <= constant sum A d, so the supremum does too.
     moved = dot(residual_mass(forecasts), reach(forecasts))
     return widened(measured, constant * moved + (1 + constant) * rounding(forecasts))
 
 
 def mean_move(forecasts: Forecasts) -> float:
-    """Bound the mean distance E |v - mean| from the predictions to the means of their cells.
-
-    On [low, high] with a given mean it is largest with all weight at the two ends:
-    2 (mean - low)(high - mean) / (high - low), at most h / 2.
-    """
+    """Bound the mean distance E |v - mean| from the predictions to the means of their cells."""
+    # On [low, high] with a given mean it is largest with all weight at the two ends: 2 (mean - low)(high -
+    # mean) / (high - low), at most h / 2.
     cells, h = cells_of(forecasts), forecasts.extents
     ends = (forecasts.values - cells.low) * (cells.high - forecasts.values)
     moved = np.divide(2 * ends, h, out=np.zeros_like(h), where=h > 0)
@@ -97,11 +93,9 @@ def mean_move(forecasts: Forecasts) -> float:
 
 
 def band(forecasts: Forecasts) -> tuple[Array, Array]:
-    """Return how low and how high the curve can be strictly inside each cell.
-
-    On the way through a cell it has taken some part of the positive residuals (`under` in all) and some
-    part of the negative ones (`over` in all). A cell of one prediction has no inside: its ends are C.
-    """
+    """Return how low and how high the curve can be strictly inside each cell."""
+    # On the way through a cell it has taken some part of the positive residuals (`under` in all) and some
+    # part of the negative ones (`over` in all). A cell of one prediction has no inside: its ends are C.
     cells, before, after = cells_of(forecasts), forecasts.curve[:-1], forecasts.curve[1:]
     inside = forecasts.extents > 0
     lowest = np.where(inside, before - cells.over, np.minimum(before, after))

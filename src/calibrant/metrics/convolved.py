@@ -60,14 +60,12 @@ class ReflectedGaussian:
         return self.absolute_mass(bandwidth) - bandwidth
 
     def grid_error(self, bandwidth: float) -> float:
-        """Return a bound on how far `absolute_mass` lies from the integral for the masses as given.
-
-        Two parts. Sharing out changes the smoothed density by at most the spread times the curvature of
-        the Gaussian. The trapezoidal rule errs by at most h^2 / 8 times the variation of the slope of the
-        absolute value; as the slope is 0 at both ends and kinks come only with changes of sign, that is
-        at most twice the variation for the density itself; and smoothing by s is smoothing by s / sqrt(2)
-        twice, which bounds the latter.
-        """
+        """Return a bound on how far `absolute_mass` lies from the integral for the masses as given."""
+        # Two parts. Sharing out changes the smoothed density by at most the spread times the curvature of the
+        # Gaussian. The trapezoidal rule errs by at most h^2 / 8 times the variation of the slope of the
+        # absolute value; as the slope is 0 at both ends and kinks come only with changes of sign, that is at
+        # most twice the variation for the density itself; and smoothing by s is smoothing by s / sqrt(2)
+        # twice, which bounds the latter.
         step, bandwidth = 1.0 / self.cells, min(bandwidth, MAX_BANDWIDTH)
         bend = CURVATURE / bandwidth**2  # of the Gaussian that smooths
         half_smoothed = self.absolute_mass(bandwidth / 2.0**0.5) + step**2 / 2.0 * bend * self.total
@@ -140,12 +138,10 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
 
 @convolved_calibration_error.certificate
 def _convolved_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Gaussians of width s with centres d apart differ by at most d sqrt(2 / pi) / s in all.
-
-    So cECE_s changes by at most M / s. Both the sketch's and the raw cECE_s fall with s: at the larger root
-    L of s (lower - s) = M the raw one is at least lower - M / L = L, hence its fixed point is too; above
-    `upper` the raw fixed point s is at most upper + M / s.
-    """
+    """Gaussians of width s with centres d apart differ by at most d sqrt(2 / pi) / s in all."""
+    # So cECE_s changes by at most M / s. Both the sketch's and the raw cECE_s fall with s: at the larger root
+    # L of s (lower - s) = M the raw one is at least lower - M / L = L, hence its fixed point is too; above
+    # `upper` the raw fixed point s is at most upper + M / s.
     moved = float(np.sqrt(2 / np.pi)) * float(residual_mass(forecasts) @ reach(forecasts))
     slack, bandwidth = 2 * rounding(forecasts), settings["bandwidth"]
     if bandwidth is not None:

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.errors import TooFewRecordsError
 from calibrant.fits.roots import root
@@ -64,11 +63,10 @@ def _intercept_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
 
 @calibration_slope.rounding
 def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
-    """Bound a slope, fitted with its intercept.
-
-    With H the curvature and g a bound of the errors of the gradient, the fit moves along a direction d by at
-    most 2 sqrt(d' H^-1 d) sqrt(g' H^-1 g): Cauchy's inequality, and 2 for the curvature's change on the way.
-    """
+    """Bound a slope, fitted with its intercept."""
+    # With H the curvature and g a bound of the errors of the gradient, the fit moves along a direction d by
+    # at most 2 sqrt(d' H^-1 d) sqrt(g' H^-1 g): Cauchy's inequality, and 2 for the curvature's change on the
+    # way.
     from scipy.special import expit
 
     logit = logits(forecasts)
@@ -132,8 +130,8 @@ def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
     if forecasts.levels < 2:
         raise TooFewRecordsError("calibration slope", "needs two distinct predictions", "got 1")
     logit = logits(forecasts)
-    low_one, high_one = _ends(logit, forecasts.outcomes > 0)
-    low_zero, high_zero = _ends(logit, forecasts.outcomes < forecasts.weights)
+    low_one, high_one = logit[forecasts.outcomes > 0][[0, -1]]
+    low_zero, high_zero = logit[forecasts.outcomes < forecasts.weights][[0, -1]]
     if low_one >= high_zero or high_one <= low_zero:  # a threshold splits them: the likelihood has no maximum
         hint = "a perfect split has no finite slope; use another measure"
         rule, got = "needs overlapping outcomes", "the outcomes are split"
@@ -170,11 +168,6 @@ def logits(forecasts: Forecasts) -> Array:
     with np.errstate(divide="ignore"):
         np.subtract(np.log(forecasts.values, out=logit), np.log1p(other, out=other), out=logit)
     return np.clip(logit, -MAX_LOGIT, MAX_LOGIT, out=logit)
-
-
-def _ends(ascending: Array, known: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Return the least and the largest of the numbers that are known; there is one at least."""
-    return float(ascending[known.argmax()]), float(ascending[len(known) - 1 - known[::-1].argmax()])
 
 
 def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:

@@ -133,12 +133,10 @@ def _kernel_bounds(forecasts: Forecasts, measured: Certified, settings: Settings
 
 
 def _laplace_change(mass: Array, distance: Array) -> float:
-    """Bound the norm of the sum of the changes of all cells, whose feature maps differ by 2 - 2 exp(-d).
-
-    One cell changes by at most A sqrt(2 - 2 exp(-d)). For s < t in two cells the kernel is a product,
-    exp(s) exp(-t), so their changes have an inner product of at most A (e^d - 1) A' (e^d' - 1): nearly
-    orthogonal, hence the root of a sum of squares and not the sum.
-    """
+    """Bound the norm of the sum of the changes of all cells, whose feature maps differ by 2 - 2 exp(-d)."""
+    # One cell changes by at most A sqrt(2 - 2 exp(-d)). For s < t in two cells the kernel is a product,
+    # exp(s) exp(-t), so their changes have an inner product of at most A (e^d - 1) A' (e^d' - 1): nearly
+    # orthogonal, hence the root of a sum of squares and not the sum.
     alone = mass * np.sqrt(-2 * np.expm1(-distance))
     crossed = float(mass @ np.expm1(np.minimum(distance, 300.0)))
     return min(float(alone.sum()), float(np.sqrt(alone @ alone + crossed**2)))

@@ -79,13 +79,11 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
 
 
 def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
-    """Maximize moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound.
-
-    None where the solver gives up, which it does on some badly conditioned programs. It stops at 1e-10, so
-    its answer is polished on the points that carry dual mass. Masses z there with sum z_i T(x_i) = moments
-    prove moments @ c = sum z_i p(x_i) <= sum |z_i|; what the masses miss of a moment counts 4/pi times, the
-    largest Chebyshev coefficient of a polynomial bounded by 1.
-    """
+    """Maximize moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound."""
+    # None where the solver gives up, which it does on some badly conditioned programs. It stops at 1e-10, so
+    # its answer is polished on the points that carry dual mass. Masses z there with sum z_i T(x_i) = moments
+    # prove moments @ c = sum z_i p(x_i) <= sum |z_i|; what the masses miss of a moment counts 4/pi times, the
+    # largest Chebyshev coefficient of a polynomial bounded by 1.
     from scipy.optimize import linprog
 
     rows: Array = np.asarray(chebyshev.chebvander(points, len(moments) - 1), dtype=np.float64)

@@ -52,13 +52,8 @@ class Null:
         def whole(function: Any) -> Any:
             return function and (lambda *given: function(*given[:-1], complete(given[-1])))
 
-        return replace(
-            self,
-            batch=whole(self.batch),
-            tables=whole(self.tables),
-            merging=whole(self.merging),
-            mean=whole(self.mean),
-        )
+        names = ("batch", "tables", "merging", "mean")
+        return replace(self, **{name: whole(getattr(self, name)) for name in names})
 
 
 Truthful = Literal["strict", "batch", "approximate", "no"]

@@ -227,10 +227,8 @@ def _normalised_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
 def _log_bounds(
     mass: Array, moment: Array, low: Array, high: Array, clip: float, forecasts: Forecasts
 ) -> tuple[float, float]:
-    """Bound sum of w (-log v) over records in [low, high] of given total weight and total w v.
-
-    Below by Jensen, above by the chord; where clipping at the low end spoils convexity, by the ends.
-    """
+    """Bound sum of w (-log v) over records in [low, high] of given total weight and total w v."""
+    # Below by Jensen, above by the chord; where clipping at the low end spoils convexity, by the ends.
     kept = mass > 0
     mass, low, high = mass[kept], low[kept], high[kept]
     error = 4 * EPS * (forecasts.counts[kept] + 8) * forecasts.weights[kept] / mass

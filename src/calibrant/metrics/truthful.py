@@ -192,11 +192,9 @@ def _two_bins_moved(area: float, length: float, settings: Settings) -> float:
 
 @averaged_two_bin_error.certificate
 def _two_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them.
-
-    c^2 + (T - c)^2 and |c| + |T - c| are convex and symmetric about T / 2: the largest cost is at an end
-    of the band, the smallest at its point nearest to T / 2.
-    """
+    """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them."""
+    # c^2 + (T - c)^2 and |c| + |T - c| are convex and symmetric about T / 2: the largest cost is at an end of
+    # the band, the smallest at its point nearest to T / 2.
     cells, curve, total = cells_of(forecasts), forecasts.curve, float(forecasts.curve[-1])
     power = int(settings["norm"])
 

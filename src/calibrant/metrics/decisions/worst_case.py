@@ -242,15 +242,13 @@ def certified_worst(mu: Array, peaks: Array, used: Mapping[str, Any] = NOTHING) 
 
 
 def _worst_pair(mu: Array, peaks: Array) -> tuple[tuple[float, float], tuple[float, float], float, float]:
-    """Maximize over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve.
-
-    Return the two thresholds, the curve there, the share of the first, and a bound no chord can pass.
-    A payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
-    its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the
-    concave envelope of h at 1/2. Any slope bounds it from above by the highest point of the tilted curve;
-    a chord whose ends are the highest points on either side, tilted by its own slope, is therefore best.
-    `left` and `right` hold distances from 1/2; 0 and 1, where nothing is lost, serve as ends too.
-    """
+    """Maximize over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve."""
+    # Return the two thresholds, the curve there, the share of the first, and a bound no chord can pass. A
+    # payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
+    # its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the
+    # concave envelope of h at 1/2. Any slope bounds it from above by the highest point of the tilted curve; a
+    # chord whose ends are the highest points on either side, tilted by its own slope, is therefore best.
+    # `left` and `right` hold distances from 1/2; 0 and 1, where nothing is lost, serve as ends too.
     middle = int(np.searchsorted(mu, 0.5, side="right"))
     left, right = 0.5 - np.concatenate(([0.0], mu[:middle])), np.concatenate((mu[middle:], [1.0])) - 0.5
     on_left, on_right = np.concatenate(([0.0], peaks[:middle])), np.concatenate((peaks[middle:], [0.0]))

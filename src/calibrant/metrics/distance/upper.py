@@ -178,10 +178,8 @@ def distance_over_points(
 
 @upper_distance.certificate
 def _upper_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance.
-
-    |v - k(v)|^alpha is alpha-Lipschitz in v, and its mean is at least the alpha-th power of the mean.
-    """
+    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
+    # |v - k(v)|^alpha is alpha-Lipschitz in v, and its mean is at least the alpha-th power of the mean.
     if forecasts.exact:
         return rounded(forecasts, measured)
     margin = mean_move(forecasts)
@@ -350,11 +348,9 @@ def _surrogate(forecasts: Forecasts) -> Certified:
 
 @interval_calibration_error.certificate
 def _interval_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Bound on a sketch: raw bins may follow the cells, and no bins beat the lower distance.
-
-    A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. Of the
-    shifts of bins of width w a share of at most h / w cuts a cell, and then moves at most 2 A.
-    """
+    """Bound on a sketch: raw bins may follow the cells, and no bins beat the lower distance."""
+    # A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. Of the
+    # shifts of bins of width w a share of at most h / w cuts a cell, and then moves at most 2 A.
     if forecasts.exact:
         return rounded(forecasts, measured)
     floor = proven_lower(forecasts) if measured.exact else measured.lower  # inexact: the floor already
