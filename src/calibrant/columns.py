@@ -308,8 +308,6 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """How some columns become numbers."""
-
     features: tuple[Feature, ...]
 
     @classmethod
@@ -431,7 +429,6 @@ def joined_columns(
 
 
 def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Return whether two columns have the same values, gaps in the same rows."""
     return all(
         is_missing(a) == is_missing(b) and (is_missing(a) or (type(a) is type(b) and a == b))
         for a, b in zip(one.tolist(), other.tolist(), strict=True)

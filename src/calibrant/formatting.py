@@ -130,7 +130,6 @@ def percent_pair(first: float, second: float) -> tuple[str, str]:
 
 
 def predicted_observed(predicted: float, observed: float) -> str:
-    """Write a mean prediction next to a mean outcome."""
     return "{} predicted, {} observed".format(*percent_pair(predicted, observed))
 
 

@@ -278,7 +278,6 @@ def any_fraction(array: npt.NDArray[Any]) -> bool:
 
 
 def range_hint(low: float, high: float) -> str:
-    """Guess what values outside [0, 1] are, from their range."""
     if np.isinf(low) or np.isinf(high):
         return "infinite values cannot be used"
     if (low >= 0 and high <= 1 + 1e-6) or (low >= -1e-6 and high <= 1):
@@ -291,7 +290,6 @@ def range_hint(low: float, high: float) -> str:
 
 
 def check_weights(array: npt.NDArray[Any], name: str) -> Array:
-    """Return the weights as float64, refusing negative, infinite and all-zero ones."""
     weight = np.asarray(array, dtype=np.float64)
     reject_rows(name, "must not be missing", weight, np.isnan(weight))
     reject_rows(name, "must be finite", weight, ~np.isfinite(weight))

@@ -49,7 +49,6 @@ def _with_fast_callees(kernel: types.FunctionType) -> types.FunctionType:
 
 @functools.cache
 def _warn_once() -> None:
-    """Explain a pause to a person at a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write("calibrant: compiling, once per machine, which takes a few seconds ...\n")
 
@@ -127,5 +126,4 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
             self.compile_now()
 
     def machine_code(self) -> Callable[..., R]:
-        """Return the numba version of the kernel, or the plain one where numba is absent."""
         return machine_code(cast("types.FunctionType", self.plain))

@@ -213,7 +213,6 @@ def _flatter(weights: Array, ones: Array, a: int, b: int, rise: float, run: floa
 
 
 def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
-    """Return intercept and slope of one row of outcomes, from `start`."""
     return np.asarray(_fitted(ones[np.newaxis], mass[np.newaxis], x, start)[0])
 
 

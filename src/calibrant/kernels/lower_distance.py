@@ -364,7 +364,6 @@ class Nearest(NamedTuple):
 
 
 def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) -> Nearest:
-    """Bracket the lower distance of the levels."""
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
     bias, apart = levels.total_variation()
     # |E(y - v)| = |E(u - v)| <= E|u - v|: as potentials, r_y(v) = y - v or v - y

@@ -162,7 +162,6 @@ def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -
 
 @expected_calibration_error.certificate
 def _binned_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Bound the binned calibration error in each of its norms."""
     if settings["shift"]:
         # a share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A
         bins = 1 / settings["bins"] if settings["bins"] < 1 else int(settings["bins"])

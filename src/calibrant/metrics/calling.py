@@ -272,7 +272,6 @@ def as_forecasts(
     missing: Missing = "error",
     pos_label: Any = None,
 ) -> Forecasts:
-    """Return the Forecasts that were given, or build them from arrays."""
     if isinstance(y_true, Forecasts):
         if y_prob is not None or sample_weight is not None or pos_label is not None:
             rule = "hold outcomes, predictions and weights already"

@@ -30,7 +30,6 @@ class NoCertificateError(CalibrantError):
 
 
 def no_certificate(name: str, reason: str = "") -> NoCertificateError:
-    """Build the error for a measure, or an option of it, that a sketch cannot bound."""
     hint = "take the raw rows, or a measure that `calibrant measures` marks as certified on sketches"
     error = NoCertificateError(f"measure {name!r}", "has no certificate on a sketch", reason, hint)
     error.reason = reason

@@ -47,7 +47,6 @@ class ReflectedGaussian:
         self._waves = _cosine_transform(nodes) / 2.0
 
     def density(self, bandwidth: float) -> Array:
-        """Return the smoothed density of the masses at the nodes."""
         wave = np.pi * min(bandwidth, MAX_BANDWIDTH) * np.arange(self.cells + 1)
         return _cosine_transform(self._waves * np.exp(-0.5 * wave**2))
 

@@ -63,7 +63,6 @@ def _intercept_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
 
 @calibration_slope.rounding
 def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
-    """Bound a slope, fitted with its intercept."""
     # With H the curvature and g a bound of the errors of the gradient, the fit moves along a direction d by
     # at most 2 sqrt(d' H^-1 d) sqrt(g' H^-1 g): Cauchy's inequality, and 2 for the curvature's change on the
     # way.
@@ -125,7 +124,6 @@ def cox_calibration(forecasts: Forecasts) -> CoxCalibration:
 
 
 def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
-    """Return intercept and slope, or say why there are none."""
     _check_both_outcomes(forecasts)
     if forecasts.levels < 2:
         raise TooFewRecordsError("calibration slope", "needs two distinct predictions", "got 1")

@@ -60,7 +60,6 @@ def kernel_calibration_error(
 
 
 def check_bandwidth(bandwidth: float) -> None:
-    """Refuse a bandwidth that is not positive."""
     if not 0 < number("bandwidth", bandwidth) < np.inf:
         raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
 

@@ -318,7 +318,6 @@ def checked_classes(
     names: InputNames = _NAMES,
     columns: Sequence[Any] = (),
 ) -> ClassRows:
-    """Check the table of probabilities and find, for each row, the column of the class that occurred."""
     check_missing(missing=missing)
     called = ClassColumns.of(probabilities, names.prediction)
     table = called.numbers(probabilities)
@@ -348,7 +347,6 @@ def checked_classes(
 
 
 def _places(labels: list[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:
-    """Return the column of each label."""
     place = {name: k for k, name in enumerate(names)}
     found = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels]
     result = np.array(found, dtype=np.intp)

@@ -55,7 +55,6 @@ def log_largest_tail(x: float) -> float:
 
 
 def log_normal_tail(x: float) -> float:
-    """Return log P(|Z| > x) for a standard normal Z."""
     return float(log_normal_tails(np.array([x]))[0])
 
 

@@ -167,7 +167,6 @@ def _tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Set
 
 
 def _mean(forecasts: Forecasts, settings: Settings) -> float | None:
-    """Mean score of calibrated forecasts."""
     if settings.get("normalised"):
         return None
     miss, more = _costs(forecasts, settings)

@@ -254,7 +254,6 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
 
 
 def checked_thresholds(thresholds: npt.ArrayLike | None) -> Array:
-    """Return the thresholds asked for, or 0.01, 0.02, ..., 0.99."""
     if thresholds is None:
         return np.asarray(np.arange(1, 100) / 100)
     asked = numeric_vector(np.atleast_1d(to_array(thresholds, "thresholds")), "thresholds").astype(np.float64)

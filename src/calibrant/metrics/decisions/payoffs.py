@@ -76,7 +76,6 @@ class Score:
 
 
 def task_of(payoff: Payoff, *, clip: float = CLIP, gradient: Convex | None = None) -> PayoffTable | Score:
-    """Read a task in any of the forms a user may hold."""
     clipping("clip", clip)
     if callable(payoff):
         return Score("convex", _savage(payoff, gradient))

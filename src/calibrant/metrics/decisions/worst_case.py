@@ -210,7 +210,6 @@ def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
 
 
 def worst_task_of(curve: ThresholdLossCurve) -> WorstTask:
-    """Return the decision task that loses most by a curve, such as a cross-fitted one."""
     task: WorstTask = certified_worst(curve.thresholds, curve.peaks).details["task"]
     return task
 
