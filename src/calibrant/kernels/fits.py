@@ -24,9 +24,7 @@ def isotonic_rates(rates: Array, weights: Array) -> Array:
     # been loaded into the process
     mass = np.empty(len(weights))
     sizes = np.empty(len(weights), dtype=np.intp)
-    fitted = np.empty(len(weights))
-    for j in range(len(weights)):
-        fitted[j] = rates[j] * weights[j]
+    fitted = rates * weights
     blocks = _pooled(fitted, weights, fitted, mass, sizes)  # the sums of blocks overwrite what is in them
     stop, highest = 0, -math.inf
     for k in range(blocks):
