@@ -121,15 +121,13 @@ class ClassTable(Result):
 
 def _line(one: ClassLevel) -> tuple[Any, ...]:
     gap, roughly = one.happened - one.predicted, " approx." if one.approximate else ""
-    return (
-        text_cell(one.name),
-        number_cell(one.predicted, percent(one.predicted)),
-        number_cell(one.happened, percent(one.happened)),
-        number_cell(gap, f"{format_points(gap)} points"),
-        number_cell(one.value),
-        number_cell(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound) + roughly),
-        number_cell(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound) + roughly),
+    rates = (number_cell(rate, percent(rate)) for rate in (one.predicted, one.happened))
+    pvalues = (
+        number_cell(p, pvalue_text(p, floor=one.pvalue_is_bound) + roughly)
+        for p in (one.pvalue, one.adjusted)
     )
+    difference = number_cell(gap, f"{format_points(gap)} points")
+    return text_cell(one.name), *rates, difference, number_cell(one.value), *pvalues
 
 
 @shares_parameters("")

@@ -141,9 +141,8 @@ def spiegelhalter(forecasts: Forecasts) -> Certified:
     """
     scale = SPIEGELHALTER.scale(forecasts)
     if scale == 0.0:
-        raise TooFewRecordsError(
-            "Spiegelhalter's z", "needs a prediction other than 0, 1/2 and 1", "got none"
-        )
+        rule = "needs a prediction other than 0, 1/2 and 1"
+        raise TooFewRecordsError("Spiegelhalter's z", rule, "got none")
     return Certified.point(dot(forecasts.residuals, 1 - 2 * forecasts.values) / scale)
 
 

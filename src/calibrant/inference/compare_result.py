@@ -205,17 +205,14 @@ class Comparison(Result):
     def pair_sheet(self) -> Table:
         """Return the table of the pairs."""
         columns = ("first", "second", "difference", "from", "to", "p-value", "adjusted")
-        lines = tuple(
-            (
-                text_cell(d.first),
-                text_cell(d.second),
-                *map(number_cell, (d.difference, d.lower, d.upper)),
-                number_cell(d.pvalue, pvalue_text(d.pvalue, floor=d.pvalue_is_bound)),
-                number_cell(d.adjusted, pvalue_text(d.adjusted, floor=d.pvalue_is_bound)),
+        lines = []
+        for d in self.differences:
+            numbers = map(number_cell, (d.difference, d.lower, d.upper))
+            pvalues = (
+                number_cell(p, pvalue_text(p, floor=d.pvalue_is_bound)) for p in (d.pvalue, d.adjusted)
             )
-            for d in self.differences
-        )
-        return Table(columns, lines)
+            lines.append((text_cell(d.first), text_cell(d.second), *numbers, *pvalues))
+        return Table(columns, tuple(lines))
 
     def tables(self) -> tuple[Table, Table]:
         return self.model_sheet(), self.pair_sheet()

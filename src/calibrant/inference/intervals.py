@@ -297,9 +297,8 @@ def around(value: float, reach: float, power: int) -> tuple[float, float]:
 def central(values: Array, confidence: float) -> tuple[float, float]:
     defined = values[np.isfinite(values)]
     if 2 * len(defined) < len(values):
-        raise TooFewRecordsError(
-            "resampling", "needs a measure with a value in most resamples", f"got {len(defined)}"
-        )
+        rule = "needs a measure with a value in most resamples"
+        raise TooFewRecordsError("resampling", rule, f"got {len(defined)}")
     tail = (1 - confidence) / 2
     return lower_quantile(defined, tail), upper_quantile(defined, 1 - tail)
 

@@ -193,9 +193,8 @@ def _by_clusters(shares: Sequence[Share], clusters: Clusters, w: Array, value: A
         tables = []
         for (start, stop, terms), mean in zip(shares, value, strict=True):
             counted = terms[chosen] * (stop > start)[chosen]
-            steps = np.bincount(at + start[chosen], counted, size) - np.bincount(
-                at + stop[chosen], counted, size
-            )
+            steps = np.bincount(at + start[chosen], counted, size)
+            steps -= np.bincount(at + stop[chosen], counted, size)
             totals = np.cumsum(steps.reshape(count, width + 1), axis=1)[:, :width]
             tables.append(totals - whole[first : first + count, None] * mean)
         stacked = np.stack(tables)
@@ -370,15 +369,11 @@ class NetBenefits(Result):
     def sheet(self) -> Table:
         """Return the table: net true positives per 1,000 records, one line per threshold."""
         curves = self._curves()
-        lines = tuple(
-            (
-                number_cell(t, f"{t:g}"),
-                *(_per_thousand(benefit, k) for benefit in curves.values()),
-                text_cell(best),
-            )
-            for k, (t, best) in enumerate(zip(self.thresholds.tolist(), self.best(), strict=True))
-        )
-        return Table(("threshold", *(f"{name} per 1,000" for name in curves), "largest"), lines)
+        lines = []
+        for k, (t, best) in enumerate(zip(self.thresholds.tolist(), self.best(), strict=True)):
+            benefits = (_per_thousand(benefit, k) for benefit in curves.values())
+            lines.append((number_cell(t, f"{t:g}"), *benefits, text_cell(best)))
+        return Table(("threshold", *(f"{name} per 1,000" for name in curves), "largest"), tuple(lines))
 
     def difference_sheet(self) -> Table:
         """Return the table of what each model gains over another, one line per pair and threshold."""

@@ -403,9 +403,8 @@ def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) ->
     if min(above, below) < least and (above or below):
         side = "above" if above < below else "below"
         rule = f"must include at least {least} with an outcome {side} its prediction"
-        raise TooFewClustersError(
-            f"{noun}s", rule, f"got {min(above, below)} of {found.number:,}", "collect more data"
-        )
+        got = f"got {min(above, below)} of {found.number:,}"
+        raise TooFewClustersError(f"{noun}s", rule, got, "collect more data")
 
 
 def is_clustered(forecasts: Forecasts) -> bool:

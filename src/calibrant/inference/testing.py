@@ -116,9 +116,8 @@ class TestResult(Result):
             verdict = "Undecided at the 5% level, which is within simulation error of the p-value"
         freedom = self.details.get("degrees_of_freedom")
         degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
-        expected = (
-            "" if math.isnan(self.null_mean) else f", {format_value(self.null_mean)} expected by chance"
-        )
+        mean = self.null_mean
+        expected = "" if math.isnan(mean) else f", {format_value(mean)} expected by chance"
         size = "infinite" if math.isinf(self.statistic) else format_value(self.statistic)
         draws = "" if self.pvalue_is_bound else f", {pluralize(self.draws, 'draw')}"
         drawn = "" if self.seed is None else f"{draws}, seed {self.seed}"
@@ -201,12 +200,10 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
     dependent = is_clustered(forecasts)
     if kind == "exact" and dependent:
         hint = Hint("leave out {}, or leave out the clusters", null="exact")
-        raise InvalidInputError(
-            "null", 'must not be "exact" with clusters', "it draws independent rows", hint
-        )
-    signs = kind == "signs" or (
-        kind == "auto" and (dependent or forecasts.outcome_weighted or not forecasts.binary)
-    )
+        rule = 'must not be "exact" with clusters'
+        raise InvalidInputError("null", rule, "it draws independent rows", hint)
+    needed = dependent or forecasts.outcome_weighted or not forecasts.binary
+    signs = kind == "signs" or (kind == "auto" and needed)
     if signs and kind == "auto" and method == "exact":
         what = "rows in clusters" if dependent else "fractions"
         hint = Hint("{} tests them by random signs", null="signs")
