@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import runpy
+import zipfile
 from math import exp
 from pathlib import Path
 
@@ -82,16 +82,18 @@ def test_inspect():
     assert epochs["cluster"].nunique() == 12
 
 
-def test_the_log_of_the_tutorial_has_the_fields_of_a_real_one(tmp_path):
-    script = Path(__file__).parents[2] / "docs" / "examples" / "make_logs.py"
-    made = runpy.run_path(str(script))
-    asked = made["questions"](6, np.random.default_rng(0))
-    made["write_lm_eval"](tmp_path, "m", asked, made["answers"](asked, 2.0, 1.5, np.random.default_rng(0)))
-    written = json.loads(next(tmp_path.rglob("samples_*.jsonl")).read_text().splitlines()[0])
-    real = json.loads(lm_eval("0.4.13", "t_mc").read_text().splitlines()[0])
-    assert set(written) == set(real)
-    for name in ("arguments", "resps", "filtered_resps", "target"):
-        assert shape(written[name]) == shape(real[name]), name
+def test_the_logs_of_the_tutorial_are_as_the_harness_wrote_them(tmp_path):
+    with zipfile.ZipFile(Path(__file__).parents[2] / "docs" / "examples" / "country_exam.zip") as archive:
+        archive.extractall(tmp_path)
+    written = [path.read_text(encoding="utf-8") for path in sorted(tmp_path.rglob("*.jsonl"))]
+    golden = json.loads(lm_eval("0.4.13", "t_mc").read_text().splitlines()[0])
+    assert len(written) == 2
+    for text in written:
+        samples = [json.loads(line) for line in text.splitlines()]
+        assert len(samples) == 1827
+        assert set(samples[0]) == set(golden)
+        for name in ("arguments", "resps", "filtered_resps", "target"):
+            assert shape(samples[0][name]) == shape(golden[name]), name
 
 
 def shape(value):
