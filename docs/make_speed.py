@@ -69,9 +69,6 @@ REASONS = {
     "evaluate --html, 1e5 rows, command line": "the goal was half the time of an earlier version",
     "report of 10^5 rows": "a hundred times as many rows, with groups compared and repaired",
     "audit without p-values, 1,000,000 rows x 64 segments": "the goal was a tenth of MCGrad's time",
-    "support2 prg6m, n = 100: auto minus scikit-learn sigmoid": "round numbers of physicians: in 6 of 16 "
-    "splits none of the few predictions of exactly 0 or 1 is wrong among 100 records, and `auto` trusts them; none of "
-    "its fits did harm",
     "auto with three covariates, n = 100,000: fit and assessment": "several candidates are cross-fitted, LightGBM "
     "is fitted once; most of the time goes into the assessment, which runs only when you read it",
 }

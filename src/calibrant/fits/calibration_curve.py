@@ -119,7 +119,6 @@ def _clip(values: Array) -> float:
 
 
 def _basis(z: Array, knots: Array) -> Array:
-    """Return 1, z, and a cubic curve per inner knot that is linear beyond the outer knots."""
     columns = [np.ones_like(z), z]
     if len(knots) > 2:
         last, before, spread = knots[-1], knots[-2], (knots[-1] - knots[0]) ** 2

@@ -60,7 +60,6 @@ def _by_numbers(
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> FoldUnits:
-    """Return one unit per level that holds a record."""
     level = np.flatnonzero(counts)
     held = counts[level]
     return FoldUnits(level, held.astype(np.float64), events[level].astype(np.float64), held, float(n))
@@ -80,7 +79,6 @@ class FoldUnits:
     scale: float
 
     def summed(self, which: npt.NDArray[np.bool_]) -> FoldUnits:
-        """Return one unit for each level that `which` holds something of."""
         level = self.level[which]
         starts = np.flatnonzero(np.diff(level, prepend=-1))
         return FoldUnits(
@@ -123,7 +121,6 @@ def why_not_dealt(forecasts: Forecasts) -> str:
 
 
 def _alike(forecasts: Forecasts) -> bool:
-    """Return whether records are known by their numbers: outcomes 0 and 1, and equal weights."""
     if not forecasts.binary or forecasts.record_weights is not None or forecasts.record_outcomes is not None:
         return False
     spread = forecasts.squared_weights * forecasts.n
@@ -151,12 +148,10 @@ class Responses:
 
 
 def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> Responses:
-    """Return each level, split over the folds, with the rate that the other folds give it."""
     return joined_folds(held_out(forecasts, recalibrator, folds, seed))
 
 
 def joined_folds(parts: Sequence[Responses]) -> Responses:
-    """Return the groups of all folds as one, in the order of the predictions."""
     order = np.argsort(np.concatenate([part.trusted for part in parts]), kind="stable")
     names = [one.name for one in fields(Responses)]
     return Responses(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in names))

@@ -28,8 +28,6 @@ Tree = Sequence[Node]  # the root first
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees whose leaves add up."""
-
     trees: tuple[Tree, ...]
 
     def __len__(self) -> int:

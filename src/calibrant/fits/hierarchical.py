@@ -44,7 +44,6 @@ class Block:
     values: Array | None = None
 
     def taken(self, coefficients: Array) -> Array:
-        """Return what a block adds to the logit of each record."""
         extended = np.append(coefficients, 0.0)  # no level: nothing is added
         added = extended[self.codes]
         return added if self.values is None else added * self.values
@@ -52,8 +51,6 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shifts:
-    """The coefficients of one block, their standard errors, and the precision of their prior."""
-
     values: Array
     errors: Array
     precision: float
@@ -61,8 +58,6 @@ class Shifts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HierarchicalFit:
-    """Intercept and slope of the logit, the precisions of their priors, and the shifts of every block."""
-
     intercept: float
     slope: float
     prior: tuple[float, float]
@@ -102,7 +97,6 @@ class _Work:
         self.codes = [np.where(block.codes < 0, block.levels, block.codes) for block in blocks]
 
     def optimum(self, beta: Array, precision: Array, tolerance: float) -> tuple[Array, Array]:
-        """Return the penalized maximum and its covariance, by Newton's method with halved steps."""
         from scipy.linalg import cho_factor, cho_solve
 
         penalty = np.repeat(precision, [span.stop - span.start for span in self.spans])
@@ -151,7 +145,6 @@ class _Work:
         return gradient, hessian
 
     def _sums(self, j: int, numbers: Array) -> Array:
-        """Return the sum of numbers, times the values of a block, over the records of each of its levels."""
         block = self.blocks[j]
         scaled = numbers if block.values is None else numbers * block.values
         return np.asarray(np.bincount(self.codes[j], scaled, block.levels + 1)[:-1], dtype=np.float64)

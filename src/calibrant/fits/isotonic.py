@@ -33,8 +33,6 @@ def honest_range(rates: Array, weights: Array) -> tuple[float, float]:
 
 
 class Knots(NamedTuple):
-    """A map that is linear between `values` (ascending) and constant outside them."""
-
     values: Array
     rates: Array
 
@@ -49,7 +47,6 @@ class _Blocks:
     rates: Array
 
     def joined(self, opens: npt.NDArray[np.bool_]) -> _Blocks:
-        """Join each block that does not open one to the block before, whose rate it takes."""
         first = np.flatnonzero(opens)
         weights = np.add.reduceat(self.weights, first)
         return _Blocks(
@@ -74,7 +71,6 @@ def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
 
 
 def _pooled(levels: Levels, honest_ends: bool) -> _Blocks:
-    """Pool adjacent violators; with honest ends, blocks beyond either end of the range become one."""
     from scipy.optimize import isotonic_regression
 
     fitted = isotonic_regression(levels.rates, weights=levels.weights)

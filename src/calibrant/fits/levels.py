@@ -62,7 +62,6 @@ class Levels:
 
 
 def levels_of_sorted(values: Array, outcomes: Array, weights: Array) -> Levels:
-    """Return the levels of records that are sorted by prediction."""
     starts = np.flatnonzero(np.diff(values, prepend=-1.0))
     if len(starts) == len(values):
         return Levels(values, outcomes.astype(np.float64), weights)
@@ -72,7 +71,6 @@ def levels_of_sorted(values: Array, outcomes: Array, weights: Array) -> Levels:
 
 
 def pooled(places: Array, levels: Levels, cells: int) -> tuple[Array, Levels]:
-    """Return levels pooled in equal cells of `places` (ascending), with the mean place of each cell."""
     if len(places) <= cells:
         return places, levels
     low, width = places[0], places[-1] - places[0]
@@ -95,13 +93,11 @@ MIN_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
 
 
 def logit(values: Array, clip: float) -> Array:
-    """Return ln(c / (1 - c)) with c = min(max(value, clip), 1 - clip)."""
     clipped = np.clip(values, clip, 1.0 - clip)
     return np.asarray(np.log(clipped) - np.log1p(-clipped))
 
 
 def expit(logits: Array) -> Array:
-    """Return 1 / (1 + e^-logit)."""
     from scipy.special import expit as rates  # not before it is needed: it takes long to import
 
     return np.asarray(rates(logits), dtype=np.float64)
@@ -130,7 +126,6 @@ def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
 
 
 def _wrong_at_ends(levels: Levels) -> bool:
-    """Return whether some prediction of exactly 0 or 1 was wrong."""
     wrong_zero = levels.values[0] <= 0 and levels.rates[0] > 0
     return bool(wrong_zero or (levels.values[-1] >= 1 and levels.rates[-1] < 1))
 
@@ -166,7 +161,7 @@ def chance_of_first_miss(right: float) -> float:
     """
 
     def all_right(count: float) -> float:  # under the uniform half
-        return 2.0 * (1.0 - 0.5 ** (count + 1.0)) / (count + 1.0)
+        return 2.0 * (1.0 - float(0.5 ** (count + 1.0))) / (count + 1.0)
 
     return (all_right(right) - all_right(right + 1.0)) / (1.0 + all_right(right))
 
@@ -203,7 +198,6 @@ class Costs:
 
     @property
     def squares(self) -> Array:
-        """Expected squared deviation from the mean, per level."""
         mean = self.mean
         one, zero = (self.if_one - mean) ** 2, (self.if_zero - mean) ** 2
         return np.asarray(self.rates * one + (1.0 - self.rates) * zero)
@@ -218,7 +212,6 @@ class Costs:
 
 
 def costs(levels: Levels, predictions: Array, loss: str, clip: float = LOSS_CLIP) -> Costs:
-    """Return the log loss or Brier score of one prediction per level."""
     if loss == "brier":
         return Costs((1.0 - predictions) ** 2, predictions**2, levels.rates, levels.weights)
     safe = np.clip(predictions, clip, 1.0 - clip)

@@ -49,8 +49,6 @@ class Design(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regressors:
-    """A few columns, and an offset that has no coefficient."""
-
     columns: tuple[Array, ...]
     offset: Array | float = 0.0
 
@@ -74,8 +72,6 @@ class Regressors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """The coefficients, the penalized negative log likelihood there, and its curvature."""
-
     beta: Array
     loss: float
     curvature: Array
@@ -203,12 +199,10 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
 
 
 def closest_to_certain(logits: Array) -> float:
-    """Return how close to 0 or 1 the rates of ascending predictions come."""
     return float(expit(-np.abs(logits[[0, -1]])).min())
 
 
 def shows_no_slope(levels: Levels) -> bool:
-    """Return whether all predictions have the same logit, but for rounding."""
     low, high = logit(levels.values[[0, -1]], CLIPS[0])
     return bool(high - low <= ROUNDING * max(1.0, abs(low), abs(high)))
 
@@ -225,7 +219,6 @@ def _widths(shrink: Shrink) -> Sequence[float]:
 
 
 def checked_clip(clip: object) -> float:
-    """Return a clip given as a number, or say what it must be."""
     if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not MIN_CLIP <= clip < 0.5:
         rule = f'must be "auto" or a number from {MIN_CLIP:g} to below 0.5'
         raise InvalidInputError("clip", rule, f"got {clip!r}")
@@ -299,7 +292,6 @@ class _Trial:
         return LogisticFit(intercept, low, high, self.clip, width, float(self.evidence))
 
     def _exact(self, levels: Levels, logits: Array, free: list[int]) -> Array:
-        """Return the coefficients, all but the free ones at 0."""
         precision = self._precision(self.widths[self.peak])[np.ix_(free, free)]
         start, center = self.best[free], self.center[free]
         if len(free) < len(self.center):
@@ -371,7 +363,6 @@ class Linear:
 
 
 def logistic_regression(rows: Array, outcome: Array, weight: Array, categorical: Sequence[int]) -> Linear:
-    """Fit an intercept and all coefficients at once."""
     from scipy import sparse
     from scipy.optimize import minimize
 

@@ -34,12 +34,10 @@ class Patch:
     z: float  # before the patch
 
     def to_dict(self) -> list[float]:
-        """Return the numbers, in the order of files."""
         return [self.group, self.low, self.high, self.shift, self.z]
 
 
 def applied(logit: Array, members: npt.NDArray[np.bool_], patch: Patch) -> Array:
-    """Return the logits after one patch."""
     q = expit(logit)
     inside = members & (q >= patch.low) & (q < patch.high)
     return np.asarray(logit + patch.shift * inside)

@@ -33,8 +33,6 @@ MIN_BLOCK_RECORDS = 256  # records of a block
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftmaxFit:
-    """The matrix, the intercepts, and the penalty they were fitted with."""
-
     matrix: Array
     intercepts: Array
     penalty: float
@@ -64,13 +62,11 @@ def softmax_fit(
 
 
 def softmax_rates(table: Array, matrix: Array, intercepts: Array) -> Array:
-    """Return the probabilities that a fit gives to rows of other ones."""
     eta = np.log(np.maximum(table, MIN_PROBABILITY)) @ matrix.T + intercepts
     return np.asarray(np.exp(log_softmax(eta.T)).T)
 
 
 def log_softmax(eta: Array) -> Array:
-    """Return the logarithm of the softmax of each column."""
     shifted = eta - eta.max(axis=0)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
 
@@ -130,7 +126,6 @@ class SoftmaxProblem:
         return np.asarray(numbers[: k * k].reshape(k, k) @ logs + numbers[k * k :, None])
 
     def gradient_of(self, surplus: Array, logs: Array) -> Array:
-        """Return the gradient by the free numbers, from that by the logits of each record."""
         if self.family == "temperature":
             return np.array([np.sum(surplus * logs)])
         scales = (surplus * logs).sum(axis=1) if self.family == "vector" else (surplus @ logs.T).ravel()
@@ -159,7 +154,6 @@ class SoftmaxProblem:
         return SoftmaxPoint(self, value, gradient, rates)
 
     def minimum(self, numbers: Array, tolerance: float = GRADIENT_TOLERANCE) -> Array:
-        """Return where the loss is least, or as far down as halved Newton steps led."""
         here = self.evaluate(numbers)
         for _ in range(MAX_STEPS):
             if np.abs(here.gradient).max() <= tolerance:
@@ -179,7 +173,6 @@ class SoftmaxProblem:
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of the second moments of the logarithms and 1."""
         total = np.zeros((self.classes + 1, self.classes + 1))
         for block in self.blocks:
             terms = np.vstack((block.logs, np.ones(len(block.labels))))
@@ -197,7 +190,6 @@ class SoftmaxPoint:
     rates: list[Array]
 
     def newton_step(self) -> Array:
-        """Return the Newton step to a precision that grows toward the minimum."""
         left = -self.gradient
         eased = self.preconditioned(left)
         size = first = float(left @ eased)
@@ -216,7 +208,6 @@ class SoftmaxPoint:
         return step
 
     def hessian_times(self, direction: Array) -> Array:
-        """Return the Hessian times a direction."""
         problem = self.problem
         product = problem.penalty * problem.off_center(direction)
         for block, rates in zip(problem.blocks, self.rates, strict=True):

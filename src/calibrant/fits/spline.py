@@ -154,7 +154,6 @@ class _Trial:
         return self.known[tau, kappa][0]
 
     def _fitted(self, tau: int, kappa: int, start: Array | None, **limits: Any) -> Optimum:
-        """Return the fit at a pair of widths, its coefficients in units of them, from a start that is not."""
         widths = self._widths(tau, kappa)
         count = len(self.knots)
         return minimize_loss(
@@ -189,12 +188,10 @@ class _Trial:
                 self.evidence = -np.inf
 
     def _best(self, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """Return the pair of widths with the largest evidence; of those that tie, the narrowest."""
         most = max(self.at(*place) for place in places)
         return min(place for place in places if self.at(*place) >= most - TIED)
 
     def finished(self) -> SplineFit:
-        """Return the fit, made non-decreasing by pooling knots."""
         from scipy.optimize import isotonic_regression
 
         start = self.known[self.peak][1]
@@ -225,7 +222,6 @@ def _spread_knots(places: Array, weights: Array, count: int) -> Array:
 
 
 def _thinned(ascending: Array) -> Array:
-    """Return the first place and each that is more than MIN_KNOT_GAP beyond the last one kept."""
     kept: list[float] = []
     for place in ascending:
         if not kept or place - kept[-1] > MIN_KNOT_GAP:

@@ -55,7 +55,6 @@ class GrowingTrees:
         self._booster, self._done = lightgbm.Booster(settings, data), 0
 
     def grow(self, count: int) -> Forest:
-        """Return `count` further trees; fewer where nothing is left to split."""
         for _ in range(count):
             if self._booster.update():
                 break

@@ -79,7 +79,6 @@ class _Counted(SqlAlgebra):
 
 
 def has_many_pieces(fitted: Map) -> bool:
-    """Return whether a tree of choices would be long."""
     counted = _Counted()
     fitted.expression(Sql("p"), counted)
     return counted.most >= MIN_LOOKUP_PIECES
@@ -102,7 +101,6 @@ def apply_many_pieces(table: Any, fitted: Map, prediction: str, into: str) -> An
 
 
 def _predicted(fitted: Map, p: Array, columns: Mapping[str, Any] | None = None) -> tuple[Array, list[str]]:
-    """Return the map of a column, NaN where it holds no prediction, and remarks on the covariates."""
     with np.errstate(invalid="ignore"):
         usable = (p >= 0) & (p <= 1)
     kept = None if columns is None else {name: column[usable] for name, column in columns.items()}
@@ -164,8 +162,6 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
 
 
 class FrameAlgebra:
-    """The functions of maps, as narwhals expressions."""
-
     def log(self, x: Any) -> Any:
         return x.log()
 
@@ -189,7 +185,6 @@ class FrameAlgebra:
 
 
 def checked_frame(frame: Any, prediction: str, into: str) -> Any:
-    """Return the frame as narwhals knows it, or say what is wrong with it."""
     try:
         table: Any = nw.from_native(frame)
     except TypeError:
@@ -242,7 +237,6 @@ def _usable(p: Any) -> Any:
 def eagerly(
     table: Any, fitted: Map, prediction: str, into: str, columns: Mapping[str, Any] | None
 ) -> tuple[Any, Array, list[str]]:
-    """Add the column by numbers; return the frame, the predictions (NaN for missing) and remarks."""
     p = _numbers(table[prediction], prediction)
     q, remarks = _predicted(fitted, p, columns)
     out = table.with_columns(nw.new_series(into, q, nw.Float64, backend=nw.get_native_namespace(table)))
@@ -252,7 +246,6 @@ def eagerly(
 
 
 def _numbers(column: Any, name: str) -> Array:
-    """Return a column in memory as float64, NaN for missing."""
     if len(column) and column.dtype in (nw.Object, nw.Unknown):  # Python objects, or nothing but gaps
         return np.asarray(numeric_vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
     if isinstance(column.dtype, nw.Decimal):  # through text: PyArrow makes 0.30000000000000004 of 0.3

@@ -175,7 +175,6 @@ class Folds:
 
     @property
     def sides(self) -> list[tuple[tuple[Sample, Array], ...]]:
-        """Every fold with its predictions as they are, and every fold with the recalibrated ones."""
         given = tuple((part, part.given) for part in self.held_out)
         return [given, tuple(zip(self.held_out, self.predictions, strict=True))]
 
@@ -186,7 +185,6 @@ class Folds:
         return list(zip(before, after, strict=True))
 
     def gains(self, loss: str) -> tuple[Gains, float, float]:
-        """Return the gain of each record, and the mean losses before and after."""
         before, after = (joined_costs([part.costs(q, loss, CLIP) for part, q in side]) for side in self.sides)
         clusters = [part.clusters for part in self.held_out if part.clusters is not None]
         rarer = None
@@ -200,7 +198,6 @@ class Folds:
         return gains, before.mean, after.mean
 
     def wrong_certain(self) -> tuple[float, float]:
-        """Return how many records were given probability 0 exactly, before and after."""
         before, after = (sum(part.ruled_out(q) for part, q in side) for side in self.sides)
         return round(before, 6), round(after, 6)
 
@@ -268,7 +265,6 @@ class Assessor:
         return Folds(tuple(part for _, part in parts), tuple(predictions))
 
     def assess(self, report: Report | None = None) -> Assessment | str:
-        """Return the assessment, or why there is none; close verdicts are checked by further splits."""
         if "folds" not in self.__dict__:
             self.__dict__["folds"] = self.cross_fit(0, report)
         if isinstance(self.folds, str):
@@ -373,7 +369,6 @@ def verdict_of(main: Change) -> Verdict:
 
 
 def _for_whom(crossed: Folds, seed: int) -> GroupAssessment | None:
-    """Return the audit of all held-out records by their covariates, if they have any."""
     parts = [part for part in crossed.held_out if isinstance(part, RowSample) and part.covariates]
     if not parts:
         return None

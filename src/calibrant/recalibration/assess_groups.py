@@ -194,13 +194,11 @@ def _reach(groups: int) -> float:
 
 
 def _mean_limits(values: Array, share: Array, reach: float) -> tuple[float, float]:
-    """Return a mean, and `reach` standard errors of it."""
     mean = dot(share, values)
     return mean, reach * float(np.sqrt(np.sum((share * (values - mean)) ** 2)))
 
 
 def audited_members(audited: Audit, covariates: Mapping[str, npt.NDArray[Any]]) -> dict[str, Members]:
-    """Return the rows of every group that an audit lists."""
     columns = {column.name: column for column in coded(covariates)}
     rows, known = len(next(iter(covariates.values()))), dict[Any, Any]()
 
@@ -440,7 +438,6 @@ def for_whom(
 
 
 def group_gains(gain: Array, weight: Array, groups: Mapping[str, Mask], smallest: int) -> Sequence[GroupGain]:
-    """Return the gain of every group that has enough records, with Bonferroni's limits."""
     judged = {words: inside for words, inside in groups.items() if inside.sum() >= smallest}
     collected, reach = [], _reach(len(judged))
     for words, inside in judged.items():

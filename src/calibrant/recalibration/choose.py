@@ -65,7 +65,6 @@ def _chosen(sample: Sample, offered: Sequence[Method], costs_by_method: Mapping[
 
 
 def _gap(one: Costs, other: Costs) -> float:
-    """Return how much more one costs than the other, in standard errors."""
     gap, error = one.mean - other.mean, one.standard_error_against(other)
     return gap / error if error > 0 else float(np.sign(gap)) * np.inf if gap else 0.0
 

@@ -222,7 +222,6 @@ def fit_sample(
     sample: Sample, row: Method, options: Mapping[str, Any], *, seed: int,
     prevalence: float | None = None, weights: Weights = "sampling", report: Report | None = None,
 ) -> Recalibration:  # fmt: skip
-    """Fit a method to records that are checked already."""
     several, auto = isinstance(sample, ClassRecords), row.name == "auto"
     ratio = None if prevalence is None else _odds_ratio(prevalence, sample)
 
@@ -265,7 +264,6 @@ def _sample(
     y_true: Any, y_prob: Any, sample_weight: Any, extra: Mapping[str, Any], frequency: bool, missing: Missing,
     pos_label: Any,
 ) -> tuple[Sample, int]:  # fmt: skip
-    """Return checked records, and how many rows were left out; `extra` are the columns besides."""
     further = any(column is not None for column in extra.values())
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
@@ -291,7 +289,6 @@ def _sample(
 def _rows(
     checked: ValidRows, extra: Mapping[str, Any], frequency: bool, missing: Missing
 ) -> tuple[Sample, int]:
-    """Return single rows with their extra columns; a dropped row is dropped from all of them."""
     for name, column in extra.items():
         check_aligned(column, checked.labels, (name, "y_prob"))
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
@@ -326,7 +323,6 @@ def _split(levels: Levels) -> bool:
 
 
 def _odds_ratio(prevalence: float, sample: Sample) -> float:
-    """Return the odds of the base rate asked for, divided by those of the records."""
     seen, wanted = sample.levels.base_rate, open_share("prevalence", prevalence)
     if not 0 < seen < 1:
         raise InvalidInputError("prevalence", "needs both outcomes", f"got base rate {seen:g}")

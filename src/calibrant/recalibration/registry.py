@@ -41,14 +41,11 @@ def reporting(progress: Progress | None) -> Iterator[Report | None]:
 
 
 def step_of(report: Report | None, done: int, steps: int) -> Report | None:
-    """Return how one of several steps reports its share of the whole."""
     return None if report is None else lambda share: report((done + share) / steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """What a method returns: the map, notes for the user, and further details of the fit."""
-
     map: Map
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=lambda: NOTHING)

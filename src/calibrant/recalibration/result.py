@@ -345,7 +345,6 @@ class MapBand(Result):
 
 
 def map_band(sample: Sample, fitted: Map, p: Array, confidence: float) -> MapBand:
-    """Return the band of a map that was fitted to these records; no map is refitted."""
     rows = sample.rows if isinstance(sample, ForecastSample) and sample.weighted else sample
     if isinstance(rows, RowSample) and (rows.weighted or rows.clusters is not None):
         curve = fit_calibration_curve(rows.unmerged, rows.clusters, single=True)

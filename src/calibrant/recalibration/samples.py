@@ -185,7 +185,6 @@ class RowSample(Sample):
 
 
 def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
-    """Deal whole clusters, largest first, each to the fold that has the fewest records."""
     sizes = np.bincount(clusters)
     present = np.flatnonzero(sizes)
     if len(present) < folds:
@@ -219,7 +218,6 @@ class CellSample(Sample):
         return Levels(self.values[held], self.ones[held] / counts[held], counts[held].astype(float))
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[CellSample, CellSample]]:
-        """Deal the records of every cell at random."""
         if self.n < folds:
             raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
         draws = np.random.default_rng(seed)
@@ -337,7 +335,6 @@ class ForecastSample(Sample):
 
 
 def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
-    """Return the records behind forecasts, or what is known of them."""
     if frequency and (counted := _counted(forecasts)) is not None:
         return counted
     if forecasts.cells is None:
@@ -351,7 +348,6 @@ def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
 
 
 def counted_cells(forecasts: Forecasts) -> CellSample:
-    """Return levels of unweighted 0/1 records as counts of either outcome."""
     ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
     return CellSample(forecasts.values, ones, forecasts.counts - ones)
 
@@ -369,12 +365,10 @@ def _counted(forecasts: Forecasts) -> CellSample | None:
 
 
 def _whole(weights: Array) -> bool:
-    """Return whether weights are whole numbers of records, but for rounding."""
     return bool(np.all((weights < 2.0**53) & (np.abs(weights - np.rint(weights)) <= 1e-11 * weights)))
 
 
 def effective(weights: Array) -> Array:
-    """Return weights of sampling rescaled to sum to Kish's effective number of records."""
     shares = weights / weights.max()  # squares of large weights would overflow
     return np.asarray(shares * (shares.sum() / (shares @ shares)))
 

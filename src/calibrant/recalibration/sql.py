@@ -45,8 +45,6 @@ def _operation(sign: str) -> Callable[[Sql, Sql | float], Sql]:
 
 
 class Sql:
-    """A piece of SQL that can be added, multiplied and compared like a number."""
-
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
@@ -101,8 +99,6 @@ def sql_number(value: float) -> str:
 
 
 class SqlAlgebra:
-    """The functions of maps, in SQL."""
-
     def log(self, x: Sql) -> Sql:
         return Sql(f"LN({x.text})")
 
@@ -164,7 +160,6 @@ def _array(numbers: Iterable[float]) -> str:
 
 
 def quoted_column(name: str, dialect: SqlDialect) -> str:
-    """Return a column name as an identifier of the engine."""
     mark = dialect.quote
     if not isinstance(name, str) or not name or any(letter in dialect.never for letter in name):
         raise InvalidInputError("column", "must be a plain name", f"got {name!r}")
@@ -228,7 +223,6 @@ def _usable_rates(columns: Sequence[str], dialect: str, rates: Callable[..., Seq
 
 
 def _within_limit(text: str, dialect: str, hint: str) -> str:
-    """Return the text, or refuse one that is longer than the engine is known to take."""
     most = DIALECTS[dialect].most
     if len(text) > most:
         got = f"got {len(text):,} characters"

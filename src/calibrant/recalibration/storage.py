@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FitFacts:
-    """What a recalibration was fitted to."""
-
     n: int
     effective_n: float
     base_rate: float
@@ -53,7 +51,6 @@ NOT_YET = "it was not assessed before it was saved"
 
 
 def as_dict(fitted: Recalibration) -> dict[str, Any]:
-    """Return everything but the records; the assessment only if it has been computed."""
     knots = fitted.knots
     facts = asdict(fitted.fit)
     if fitted.sample is not None:
@@ -129,7 +126,6 @@ def _check_checksum(stored: Mapping[str, Any]) -> None:
 
 
 def _check_types(stored: Mapping[str, Any]) -> None:
-    """Refuse fields of a wrong type that nothing else reads before they are shown."""
     for name in ("options", "details"):
         if not isinstance(stored[name], Mapping):
             raise refused(name, "must be an object", stored[name])

@@ -238,7 +238,6 @@ def _rows(params: Mapping[str, Any], rows: Any, count: int) -> dict[str, Any]:
 
 
 def _aligned(table: Any, known: Any, labels: Any) -> Any:
-    """Return columns for all classes, 0 for those that a fold's classifier did not see."""
     if len(known) == len(labels):
         return table
     full = np.zeros((len(table), len(labels)))

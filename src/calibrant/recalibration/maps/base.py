@@ -67,7 +67,6 @@ MIN_COEFFICIENT = -MAX_COEFFICIENT
 def stored_number(
     fields: Mapping[str, Any], name: str, low: float = MIN_COEFFICIENT, high: float = MAX_COEFFICIENT
 ) -> float:
-    """Return a field that is one finite number within limits."""
     value = fields[name]
     if not _is_finite(value) or not low <= value <= high:
         raise refused(name, f"must be a finite number{_within(low, high)}", value)
@@ -81,7 +80,6 @@ def stored_numbers(
     high: float = MAX_COEFFICIENT,
     size: int | None = None,
 ) -> Array:
-    """Return a field that is a list of finite numbers within limits, as many as `size` says."""
     items = fields[name]
     plain = isinstance(items, list) and all(map(_is_finite, items))
     values = np.array(items, dtype=np.float64) if plain else np.array([math.nan])
@@ -95,7 +93,6 @@ def stored_numbers(
 def stored_steps(
     fields: Mapping[str, Any], name: str, low: float = MIN_COEFFICIENT, high: float = MAX_COEFFICIENT
 ) -> Array:
-    """Return a field that is a list of numbers, each above the one before it."""
     values = stored_numbers(fields, name, low, high)
     if np.any(np.diff(values) <= 0):
         raise refused(name, "must rise", fields[name])
@@ -103,7 +100,6 @@ def stored_steps(
 
 
 def stored_clip(fields: Mapping[str, Any]) -> float:
-    """Return how far from 0 and 1 a map keeps predictions."""
     return stored_number(fields, "clip", MIN_CLIP, 0.5)
 
 
@@ -157,7 +153,6 @@ class Map(ABC):
         """Return the recalibrated predictions; `p` is checked, one number per row."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form and the fields of the map, ready for JSON."""
         names = [one.name for one in fields(self)]  # type: ignore[arg-type]  # of a dataclass
         return json_object({"form": self.form, **{name: getattr(self, name) for name in names}})
 
@@ -205,7 +200,6 @@ def map_to_dict(fitted: Map) -> dict[str, Any]:
 
 
 def map_from_dict(numbers: Mapping[str, Any]) -> Map:
-    """Rebuild a map, or say that its form is not known here."""
     known = {form.form: form for form in _subclasses(Map) if hasattr(form, "form")}
     form = numbers.get("form")
     if form not in known:
@@ -227,8 +221,6 @@ def _subclasses(kind: Any) -> list[type[Map]]:
 
 @dataclass(frozen=True, slots=True)
 class IdentityMap(Map):
-    """The predictions as they are."""
-
     form: ClassVar[str] = "identity"
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:

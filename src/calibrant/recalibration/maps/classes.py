@@ -27,8 +27,6 @@ PREDICT_HINT = "use predict; the saved file holds all of its numbers"
 
 
 class ClassMap(Map):
-    """A map from rows of probabilities to rows of probabilities."""
-
     multiclass: ClassVar[bool] = True
 
     @property
@@ -91,8 +89,6 @@ class SoftmaxMap(ClassMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneVsRestMap(ClassMap):
-    """One map per class, and rows divided by their sums."""
-
     form: ClassVar[str] = "one-vs-rest"
     maps: tuple[Map, ...]
 

@@ -83,7 +83,6 @@ def _written(feature: Feature, cut: float) -> str:
 
 
 def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Column]:
-    """Code the columns of a sample, all or some."""
     chosen = {name: covariates[name] for name in (names or covariates)}
     return code_columns(chosen, len(next(iter(chosen.values()))), "covariates")
 
@@ -103,7 +102,6 @@ class EncodedColumns:
 
     @classmethod
     def of_sample(cls, covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> EncodedColumns:
-        """Encode the columns that a map is fitted to, all or some."""
         columns = coded(covariates, names)
         return cls.of(Features.of(columns), columns)
 
@@ -116,7 +114,6 @@ class EncodedColumns:
         return tuple(BinnedColumn.of(one, numbers[:, j], bins) for j, one in enumerate(features))
 
     def codes(self, binned: Sequence[BinnedColumn]) -> list[Codes]:
-        """Return the level of each row in each column."""
         return [one.codes(self.encoded.rows[:, j], self.missing[j]) for j, one in enumerate(binned)]
 
 

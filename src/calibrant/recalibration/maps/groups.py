@@ -114,8 +114,6 @@ class HierarchicalMap(ColumnMap):
 
 @dataclass(frozen=True, slots=True)
 class PatchedGroup:
-    """Records of one column whose level is among `levels`."""
-
     column: int
     levels: tuple[int, ...]
     words: str
@@ -145,8 +143,6 @@ class PatchesMap(ColumnMap):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchMap(PatchesMap):
-    """Patches of groups of levels of single columns."""
-
     form: ClassVar[str] = "patch"
     start: Map
     columns: tuple[BinnedColumn, ...]
@@ -200,8 +196,6 @@ def members(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RulePatchMap(PatchesMap):
-    """Patches of the members of rules."""
-
     form: ClassVar[str] = "patch by rules"
     start: Map
     features: Features  # of the columns of the rules

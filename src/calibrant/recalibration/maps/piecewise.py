@@ -36,7 +36,6 @@ MIN_GRID_PREDICTIONS = 2**12  # in all, from which a grid pays off
 
 
 def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
-    """Return what `work` makes of each number, computed block by block."""
     if len(p) <= BLOCK:
         return work(p)
     result = np.empty(len(p))
@@ -127,8 +126,6 @@ def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PiecewiseMap(Map):
-    """Isotonic, centered isotonic and bounded slope maps."""
-
     form: ClassVar[str] = "piecewise"
     values: Array
     rates: Array
@@ -159,7 +156,6 @@ class PiecewiseMap(Map):
         return Knot(self.values, self.rates)
 
     def thinned(self, tolerance: float) -> PiecewiseMap:
-        """Return a map on fewer knots, nowhere further away than the tolerance."""
         if tolerance <= 0 or len(self.values) < 3:
             return self
         kept = kept_knots(self.values, self.rates, tolerance)
@@ -284,7 +280,6 @@ class PairMap(Map):
         return block_by_block(lambda block: merged_pair(*pair(block), self.merge), p)
 
     def interval(self, p: Array) -> Interval:
-        """Return the pair; a prediction equal to a level joins it."""
         return self._pairs(len(p))(p)
 
     def _pairs(self, size: int) -> Callable[[Array], Interval]:

@@ -112,7 +112,6 @@ def _untied(sample: Sample) -> bool:
 
 
 def _void(sample: Sample) -> str:
-    """Return why records as these have no guarantee, however they are binned; empty if they may have one."""
     if sample.weighted:
         return "none: records are weighted"
     return "" if sample.clusters is None else "none: records of one cluster depend on each other"
@@ -228,5 +227,4 @@ def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:
 
 
 def hoeffding_tolerance(smallest: float, bins: int, alpha: float) -> float:
-    """Return eps for bins whose smallest has `smallest` records; infinite if it has none."""
     return float(np.sqrt(np.log(2 * bins / alpha) / (2 * smallest))) if smallest > 0 else np.inf

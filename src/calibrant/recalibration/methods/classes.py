@@ -74,7 +74,6 @@ def _columns(places: npt.NDArray[np.int64]) -> str:
 
 
 def unseen(records: ClassRecords) -> tuple[str, ...]:
-    """Return a note on classes that never occur."""
     absent = np.flatnonzero(np.bincount(records.labels, minlength=records.classes) == 0)
     if len(absent) == 0:
         return ()
@@ -130,7 +129,6 @@ def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Repo
 
 
 def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, seed: int) -> Fitted:
-    """Fit one binary map; a class that never or always occurs is left as it is."""
     forecasts = Forecasts(outcome, prediction, sample_weight=records.weights)
     sample = sample_of(forecasts)
     if row.needs_both_outcomes and not sample.levels.both_outcomes:

@@ -30,14 +30,12 @@ def centered_isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted
 
 
 def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends = "raw") -> Fitted:
-    """Fit the best rates whose slope lies between 0 and a bound."""
     slope = finite_number("slope", slope, 0.0)
     knots = isotonic_fits.bounded_slope(sample.levels, slope=slope, honest_ends=_honest(ends))
     return Fitted(PiecewiseMap.of(*knots))
 
 
 def venn_abers(sample: Sample, *, seed: int, merge: Literal["log", "brier"] = "log") -> Fitted:
-    """Find the isotonic values of a new record under either outcome."""
     if merge not in ("log", "brier"):
         raise reject_name("merge", str(merge), ["log", "brier"])
     pairs = isotonic_fits.venn_abers(sample.levels)
@@ -99,13 +97,11 @@ platt, beta = _logistic_method("platt"), _logistic_method("beta")
 
 
 def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
-    """Return what the user should know of a logistic fit."""
     notes = [WRONG_WAY] if fit.low < 0 or fit.high < 0 else []
     return (*notes, *([ONE_LEVEL] if shows_no_slope(sample.levels) else []))
 
 
 def _clipped(levels: Levels, clip: float) -> dict[str, str]:
-    """Say which predictions are mapped to one value, if the clip merges any."""
     values = levels.values
     beyond = (values < clip) | (values > 1.0 - clip)
     low, high = np.count_nonzero(values <= clip), np.count_nonzero(values >= 1.0 - clip)
@@ -124,7 +120,6 @@ TOO_FEW_LOGITS = "The predictions have too few distinct logits for a spline: the
 
 
 def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: Clip = "auto") -> Fitted:
-    """Fit a linear spline of the logit, with penalties by evidence."""
     whole_number("knots", knots, spline_fits.MIN_KNOTS, MAX_KNOTS)
     if isinstance(sample, RowSample):  # the maps of covariates start from it too
         fit = sample.cached(

@@ -117,7 +117,6 @@ def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
 
 
 def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:
-    """Return the table of shifts: who, by how much on the logit, with standard error and records."""
     rows = []
     for one in tables:
         for k, words in enumerate(one.column.words()):
@@ -154,7 +153,6 @@ Made = tuple[npt.NDArray[np.bool_], list[str], Callable[[tuple[Patch, ...]], Map
 
 
 def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
-    """Return who is in every group of the columns, the groups in words, and the map of some patches."""
     given = EncodedColumns.of_sample(sample.covariates or {}, sample.groups or None)
     columns = given.binned(bins)
     groups = tuple(group for j, column in enumerate(columns) for group in _groups(j, column))
