@@ -1,10 +1,4 @@
-"""Outcome rates fitted on other records, so that the noise of a record is not counted as its loss.
-
-On raw continuous predictions every level holds one record, and hindsight knows each outcome: the loss it
-finds is noise. Here a recalibration is fitted on all folds but one and judged on that one. What remains
-is what a real recalibration would gain; it may come out slightly negative, and a little noise stays in
-the maximum over tasks, for which `estimate_decision_loss` simulates a reference.
-"""
+"""Outcome rates fitted on other records: with hindsight of single records, noise would count as loss."""
 
 from __future__ import annotations
 
@@ -26,10 +20,9 @@ MIN_RECORDS_PER_LEVEL = 16  # provided that there are this many per level
 
 
 def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[FoldUnits, FoldUnits]]:
-    """Deal the records into folds at random; return the records of each by level, and those of all others.
+    """Deal the records at random; return those of each fold by level, and those of all others.
 
-    The sizes of folds differ by one record at most. Of very many records that are alike only the numbers are
-    dealt, each record independently, so that the sizes differ a little more; memory is one number per level.
+    Of very many records that are alike only the numbers are dealt: memory is one number per level.
     """
     unknown = why_not_dealt(forecasts)
     if unknown:
@@ -67,10 +60,7 @@ def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldUnits:
-    """What can be dealt, in the order of the levels: level, weight, weight of y and count of each unit.
-
-    Divided by `scale`, the weights of all units sum to 1.
-    """
+    """What can be dealt, in the order of the levels; divided by `scale`, all weights sum to 1."""
 
     level: npt.NDArray[np.intp]
     weights: Array
@@ -109,10 +99,6 @@ def _units(forecasts: Forecasts) -> FoldUnits:
 
 
 def why_not_dealt(forecasts: Forecasts) -> str:
-    """Say why the records cannot be dealt one by one; nothing where they can.
-
-    Records without weights and with outcomes 0 and 1 are known by their numbers, in a sketch too.
-    """
     if forecasts.record_outcomes is not None or (forecasts.levels == forecasts.n and forecasts.cells is None):
         return ""
     if not forecasts.binary:
@@ -134,11 +120,7 @@ Recalibrator = Literal["isotonic", "binned"] | Fit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Responses:
-    """Groups of records: trusted prediction, the rate used instead, weight, weight of the outcome, number.
-
-    With `rates` = outcomes / weights they say what hindsight would do; with rates fitted on other records,
-    what acting on the fit would have done.
-    """
+    """Groups of records, with the rate used instead of the trusted prediction: observed, or of others."""
 
     trusted: Array
     rates: Array
@@ -158,10 +140,9 @@ def joined_folds(parts: Sequence[Responses]) -> Responses:
 
 
 def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> list[Responses]:
-    """Return the folds one by one, with the rates that the other folds give it.
+    """Return the folds one by one, with the rates that the others give them.
 
-    Errors of calibration must be judged fold by fold: over all folds together the residuals nearly cancel,
-    because a fold that is high on average pushes the rates of the others up.
+    Over all folds together residuals nearly cancel: a fold that is high pushes the rates of the others up.
     """
     known: Mapping[str, Fit] = {"isotonic": isotonic_interpolation, "binned": binned}
     if not callable(recalibrator) and recalibrator not in known:

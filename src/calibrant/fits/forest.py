@@ -107,8 +107,7 @@ def _is_node(node: Any, place: int, size: int, features: int) -> bool:
 class TreeParams:
     """How trees grow; the columns in `categorical` hold codes of categories, NaN is missing everywhere.
 
-    `scattered` trees draw one threshold per column at random. Greedy trees hardly ever ask about two columns
-    that say nothing one by one and much together.
+    `scattered` trees draw thresholds at random: greedy ones miss two columns that matter only together.
     """
 
     categorical: tuple[int, ...] = ()

@@ -37,8 +37,6 @@ LOOSE_TOLERANCE = 1e-3  # the same while precisions still move; what such a step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """The levels of one column: the level of each record (-1 for none), and what it is multiplied by."""
-
     codes: Codes
     levels: int
     values: Array | None = None
@@ -83,10 +81,7 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
 
 
 class _Work:
-    """The design of all coefficients, in spans: intercept, slope, then a span per block.
-
-    Products of its columns are sums over records by level, which takes no matrix of all records.
-    """
+    """The design in spans (intercept, slope, then a span per block), whose products are sums by level."""
 
     def __init__(self, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> None:
         self.logit, self.outcome, self.weight, self.blocks = logit, outcome, weight, blocks
@@ -157,10 +152,7 @@ class _Work:
         return sums.reshape(one.levels + 1, other.levels + 1)[:-1, :-1]
 
     def updated(self, precision: Array, beta: Array, covariance: Array) -> tuple[Array, float]:
-        """Return the next precision of each block, and the largest change of a logarithm that matters.
-
-        Where next to nothing is left of a block, its precision may still grow, which changes nothing.
-        """
+        """Return the next precision of each block, and the largest change of a logarithm that matters."""
         following, moved = np.empty_like(precision), 0.0
         for k, span in enumerate(self.spans):
             u = beta[span] - self.center[span]

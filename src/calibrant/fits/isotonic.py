@@ -62,10 +62,7 @@ def isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
 
 
 def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
-    """Return one knot per block, at its mean prediction: increasing where isotonic regression is flat.
-
-    Centered isotonic regression of Oron and Flournoy (2017).
-    """
+    """Return one knot per block, at its mean prediction (Oron and Flournoy 2017)."""
     blocks = _pooled(levels, honest_ends)
     return Knots(blocks.centers, blocks.rates)
 
@@ -117,8 +114,7 @@ def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = Fal
 def venn_abers(levels: Levels) -> tuple[Array, Array]:
     """Return the isotonic value of a new record, with outcome 0 and with outcome 1, in each gap of levels.
 
-    Vovk and Petej (2014). With exchangeable records of weight 1, one of the two values is perfectly
-    calibrated: the guarantee is for the pair.
+    Vovk and Petej (2014); the guarantee is for the pair, with exchangeable records of weight 1.
     """
     weights = np.concatenate(([0.0], np.cumsum(levels.weights)))
     ones = np.concatenate(([0.0], np.cumsum(levels.ones)))

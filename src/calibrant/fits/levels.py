@@ -45,10 +45,6 @@ class Levels:
     def both_outcomes(self) -> bool:
         return bool(np.any(self.rates > 0) and np.any(self.rates < 1))
 
-    def with_predictions(self, predictions: Array) -> Levels:
-        order = np.argsort(predictions, kind="stable")
-        return levels_of_sorted(predictions[order], self.rates[order], self.weights[order])
-
     @classmethod
     def of(cls, forecasts: Forecasts, *, frequency: bool = False) -> Levels:
         """Return the levels of forecasts.

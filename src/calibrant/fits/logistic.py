@@ -77,7 +77,6 @@ class Optimum:
     curvature: Array
 
     def evidence(self, precision: Array) -> float:
-        """Return the Laplace approximation of the log marginal likelihood, up to a constant."""
         prior, posterior = np.linalg.slogdet(precision)[1], np.linalg.slogdet(self.curvature)[1]
         return float(-self.loss + 0.5 * prior - 0.5 * posterior)
 
@@ -93,10 +92,7 @@ def minimize_loss(
     tolerance: float = 1e-15,
     steps: int = MAX_NEWTON_STEPS,
 ) -> Optimum:
-    """Minimize sum w (ln(1 + e^eta) - r eta) + (beta - center)' P (beta - center) / 2.
-
-    Newton's method with halved steps; it ends when a step promises less than `tolerance` of the total weight.
-    """
+    """Minimize sum w (ln(1 + e^eta) - r eta) + (beta - center)' P (beta - center) / 2 by Newton's method."""
 
     def loss(eta: Array, beta: Array) -> float:
         away = beta - center

@@ -1,7 +1,4 @@
-"""Patches: shifts of the logit in one group and one range of scores at a time, the worst first.
-
-Hébert-Johnson, Kim, Reingold & Rothblum 2018, with steps that are shrunk and a stop on held-out records.
-"""
+"""Patches: shifts of the logit of one group and range of scores at a time (Hébert-Johnson et al. 2018)."""
 
 from __future__ import annotations
 
@@ -50,10 +47,7 @@ def patched(
     members: npt.NDArray[np.bool_],
     held_out: npt.NDArray[np.bool_],
 ) -> list[Patch]:
-    """Patch the cell of largest |z| again and again; keep what the held-out records support.
-
-    A row of `members` is a group. It ends where no |z| reaches 2.5, or held-out loss stopped improving.
-    """
+    """Patch the cell of largest |z| again and again; keep what the held-out records support."""
     inner = np.unique(np.quantile(expit(logit), np.arange(1, RANGES) / RANGES))
     edges = np.concatenate(([0.0], inner, [1.0 + 1e-9]))
     fitted = weight * ~held_out

@@ -90,8 +90,6 @@ def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tu
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """Mean penalized log loss of one family, as a function of its free numbers."""
-
     blocks: tuple[ClassBlock, ...]
     family: Family
     penalty: float
@@ -243,7 +241,6 @@ class SoftmaxPoint:
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of the mean covariance of the outcomes of a record."""
         k = self.problem.classes
         total = np.zeros((k, k))
         for block, rates in zip(self.problem.blocks, self.rates, strict=True):

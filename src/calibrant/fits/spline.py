@@ -40,8 +40,6 @@ TIED = 1e-6  # evidence by which widths do not differ: the narrower one is taken
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplineFit:
-    """logit q = l + delta(l), l the logit of the prediction held within [clip, 1 - clip]."""
-
     knots: Array
     shifts: Array
     clip: float
@@ -69,10 +67,7 @@ def spline(levels: Levels, *, knots: int = KNOTS, clip: Clip = "auto") -> Spline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tents:
-    """The design of a tent spline: each level lies `share` of the way from one knot to the next.
-
-    `basis` turns coefficients into shifts at the knots.
-    """
+    """A tent spline: each level lies `share` of the way between two knots; `basis` makes shifts there."""
 
     logits: Array
     left: npt.NDArray[np.intp]
@@ -163,7 +158,6 @@ class _Trial:
         )  # fmt: skip
 
     def _widths(self, tau: int, kappa: int) -> Array:
-        """Return the width of the prior of each coefficient: level and slope, then bends."""
         return np.asarray(np.exp(np.repeat((tau / 2, kappa / 2), (2, len(self.knots) - 2))))
 
     def climb(self, starts: Sequence[tuple[int, int]], limit: float) -> None:

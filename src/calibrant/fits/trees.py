@@ -1,8 +1,4 @@
-"""Boosted trees by LightGBM, which become plain tables: nothing of the package outlives the fit.
-
-Boosting starts from given logits and grows as many trees as cross-fitting asks for, none where they gain too
-little.
-"""
+"""Boosted trees by LightGBM, which become plain tables: nothing of the package outlives the fit."""
 
 from __future__ import annotations
 
@@ -21,10 +17,7 @@ MIN_THREADED_RECORDS = 200_000  # on fewer, threads that wait for one another co
 
 
 class GrowingTrees:
-    """Trees that add up to the mean of a target, or that add to the logits `start` of outcomes or shares.
-
-    Each call of `grow` goes on where the last one ended.
-    """
+    """Trees that add up to the mean of a target, or that add to the logits `start` of outcomes or shares."""
 
     def __init__(
         self, rows: Array, target: Array, weight: Array, growth: TreeParams, start: Array | None = None
@@ -95,10 +88,7 @@ def boosted(
     *,
     held_out: Sequence[int] | None = None,
 ) -> Boosted:
-    """Grow trees on all records; keep them only if the held-out gain exceeds one standard error.
-
-    `held_out` are the folds on which the number of trees is judged, by default each in turn.
-    """
+    """Grow trees on all records if their gain, judged on each of some folds, exceeds one standard error."""
     folds = np.unique(fold) if held_out is None else held_out
     inside = np.isin(fold, folds)
     losses = _held_out(rows, outcome, start, weight, fold, folds, growth)[inside]
@@ -126,8 +116,7 @@ def _held_out(
 ) -> Array:
     """Return the log loss of each held-out record after 10, 20, ... trees that did not see it.
 
-    Trees grow a stretch at a time until twice as many were tried as have the least loss, and a stretch
-    more: with slow learning the loss may rest for a while and fall again.
+    Twice as many trees are tried as have the least loss: with slow learning it may rest and fall again.
     """
     parts = [(fold != k, fold == k) for k in folds]
     growing = [GrowingTrees(rows[a], outcome[a], weight[a], growth, start[a]) for a, _ in parts]

@@ -37,11 +37,9 @@ USABLE_COLUMN = '"calibrant usable"'
 
 @dataclass(slots=True)
 class LookupAlgebra(SqlAlgebra):
-    """The functions of maps for DuckDB, with pieces looked up in lists.
+    """The functions of maps for DuckDB, with pieces looked up in lists by binary search.
 
-    The steps of a binary search among the cuts find the piece, and its numbers are taken from lists of their
-    own. Every step is one of `columns` (name and SQL), which the next query reads: one expression would have
-    to repeat it.
+    Every step is one of `columns`, which the next query reads: one expression would have to repeat it.
     """
 
     columns: list[tuple[str, str]] = field(default_factory=list)
@@ -69,8 +67,6 @@ class LookupAlgebra(SqlAlgebra):
 
 
 class _Counted(SqlAlgebra):
-    """The functions of maps, of which nothing but the number of pieces is kept."""
-
     most = 0
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
@@ -210,7 +206,6 @@ def checked_frame(frame: Any, prediction: str, into: str) -> Any:
 
 
 def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
-    """Add the column as an expression: nothing is read, and rows without a usable prediction get null."""
     if table.implementation.is_spark_like():
         from pyspark.sql import functions
 

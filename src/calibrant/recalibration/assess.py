@@ -180,7 +180,6 @@ class Folds:
 
     @property
     def pairs(self) -> list[tuple[Levels, Levels]]:
-        """The records of each fold under their predictions and recalibrated; of several classes, the top."""
         before, after = ([part.under(q) for part, q in side] for side in self.sides)
         return list(zip(before, after, strict=True))
 
@@ -216,10 +215,7 @@ SLOW = SplitPlan(5, 1, 2)  # auto and maps of covariates
 
 @dataclass(frozen=True, eq=False)
 class Assessor:
-    """Everything an assessment needs: the procedure, the map it delivered, and the records to judge it on.
-
-    The map was fitted to `n_records`, of which `records` may be a sample.
-    """
+    """The procedure, the map it delivered, and the records to judge it on: maybe a sample of `n_records`."""
 
     procedure: Procedure
     delivered: Map
@@ -301,8 +297,7 @@ class Assessor:
     def _unseen(self, own: Gains) -> float:
         """Return what the map could gain on predictions of exactly 0 or 1 that were never wrong here.
 
-        One that is wrong costs 36 nats, and few records cannot show how often that happens: k that were all
-        right leave a rate of up to 1 - 0.025^(1/k).
+        One that is wrong costs 36 nats, and k that were right leave a rate of up to 1 - 0.025^(1/k).
         """
         if isinstance(self.records, ClassRecords):
             return 0.0

@@ -152,10 +152,9 @@ def group_changes(
     members: Mapping[str, Members],
     smallest: int,
 ) -> list[GroupChange]:
-    """Return the change of every group that both audits list, in the order of the first.
+    """Return the change of every group that both audits list, with limits that hold for all groups at once.
 
-    Limits hold for all groups at once. Their standard errors are that of the observed rate, as if it lay
-    between both predictions, and that of the growth of the Brier score, record by record.
+    The standard error of the observed rate is taken as if it lay between both predictions.
     """
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
     groups = {rule: group for rule, group in before.items() if rule in after and rule in members}
@@ -216,7 +215,6 @@ def audited_members(audited: Audit, covariates: Mapping[str, npt.NDArray[Any]]) 
 
 
 def groups_worse_off(changes: Sequence[GroupChange]) -> list[str]:
-    """Report in points and by Brier score which groups the repair makes worse, and whether that is noise."""
     groups = [one for one in changes if one.rule != EVERYONE]
     judged = [one for one in groups if one.judged]
     if not judged:
@@ -227,7 +225,6 @@ def groups_worse_off(changes: Sequence[GroupChange]) -> list[str]:
 
 
 def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
-    """Report the groups that the audit finds wrong after the repair and not before; empty if none."""
     tested = [one for one in changes if one.rule != EVERYONE and one.after.pvalue is not None]
     new = [one for one in tested if one.after.wrong and not one.before.wrong]
     if not new:
@@ -403,10 +400,7 @@ def for_whom(
     groups: Sequence[str] = (),
     seed: int,
 ) -> GroupAssessment:
-    """Audit held-out predictions of both kinds on the same columns, with the same seed.
-
-    The values of the columns in `groups`, alone and in pairs, are groups; the others are split at random.
-    """
+    """Audit both kinds of predictions by the values of `groups`, and by random splits of other columns."""
     smallest = max(1, min(MIN_GROUP_RECORDS, len(outcome) // 20))  # records of a group that is judged
     named = {name: column for name, column in covariates.items() if name in groups}
     others = {name: column for name, column in covariates.items() if name not in named}

@@ -70,7 +70,6 @@ def _gap(one: Costs, other: Costs) -> float:
 
 
 def _cox_rejects(levels: Levels) -> bool:
-    """Return whether the likelihood ratio of intercept and slope (Cox 1958) rejects no change."""
     if not levels.both_outcomes:
         return False
     fit = logistic(levels, "platt", shrink=None)
@@ -98,8 +97,7 @@ def auto(
 ) -> Fitted:
     """Cross-fit all candidates on the same folds; fit the simplest as good as the best to all records.
 
-    The first candidate is no change; see `_chosen`. Candidates that cannot be fitted on some fold are left
-    out, with the reason. With covariates and many rows the choice is made on a random sample of them.
+    Candidates that cannot be fitted on some fold are left out, with the reason.
     """
     if candidates is None:  # simplest first
         known = [row for row in recalibrations().values() if row.auto]
@@ -145,10 +143,7 @@ def auto(
 
 
 def auto_classes(records: ClassRecords, *, seed: int, report: Report | None = None) -> Fitted:
-    """Return the simplest of no change and the softmax maps within one standard error of the best.
-
-    One set of folds serves the choice of a method and that of its penalty.
-    """
+    """Return the simplest of no change and the softmax maps within one standard error of the best."""
     parts = records.cut(FOLDS, seed)
     collected = {"identity": joined_costs([part.costs(part.table, "log") for _, part in parts])}
     penalties: dict[str, float] = {}

@@ -15,11 +15,7 @@ MIN_DEGREES = 1.0  # of freedom of Student's t
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gains(Costs):
-    """Loss before minus loss after, per record or per cell, for either outcome.
-
-    With `clusters`, entries of the same cluster are dependent. Entries that are single records (`single`) may
-    weigh differently.
-    """
+    """Loss before minus loss after, per record or per cell, for either outcome; dependent in `clusters`."""
 
     clusters: npt.NDArray[np.int64] | None = None
     single: bool = True
@@ -53,14 +49,10 @@ def gain_interval(
 ) -> tuple[float, float, float]:  # fmt: skip
     """Return the mean held-out gain and the limits of the delivered map's gain.
 
-    `splits` are the held-out gains, all records once per split; `own` are the gains of the delivered map on
-    the records it was fitted to. The records alone give too narrow an interval: near a gain of 0, with k
-    parameters, the held-out gain misses the true one by about (chi2_k - k) / n. The optimism d = |own - held
-    out| of the fit measures k / n, and costs no further fit.
-
-    `chosen` says that the method was chosen from the same records, `unchanged` that the delivered map is the
-    identity, `more_records` that it was fitted to more records than these. For the Brier score, `variance`
-    is the mean variance of an outcome under the map; the gain is in nats without it.
+    The records alone give too narrow an interval: near a gain of 0, with k parameters, the held-out gain
+    misses the true one by about (chi2_k - k) / n. The optimism of the fit, its gain on its `own` records
+    less the held-out one, measures k / n. For the Brier score, `variance` is the mean variance of an
+    outcome under the map.
     """
     from scipy.special import stdtrit
 

@@ -50,7 +50,6 @@ from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
 
 
 def rules_of(groups: Any) -> tuple[Rule, ...]:
-    """Return the rules behind `groups`, each once; none where it is something else, such as columns."""
     kinds = Rule | Group | ConfirmedRule
     items: Any = [groups] if isinstance(groups, kinds) else groups
     if isinstance(groups, Audit | Search):

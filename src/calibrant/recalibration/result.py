@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import numpy as np
 
 from calibrant.columns import columns_of
 from calibrant.errors import InvalidInputError, reject_rows
+from calibrant.files import atomic_write
 from calibrant.fits.calibration_curve import fit_calibration_curve
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import ROW_SUM, check_unit_interval, numeric_vector, open_share, to_array
@@ -27,7 +29,7 @@ from calibrant.recalibration.samples import (
     checked_table,
     probabilities_of_logits,
 )
-from calibrant.recalibration.storage import FitFacts, as_dict, save_recalibration, stored_fields
+from calibrant.recalibration.storage import FitFacts, as_dict, stored_fields
 from calibrant.results import NOTHING, Array, Result, html_paragraphs
 
 NO_RECORDS = "the records were not kept"
@@ -294,7 +296,8 @@ class Recalibration:
 
         Saving never computes it: access `assessment` first if the file should contain it.
         """
-        save_recalibration(self, Path(path))
+        text = json.dumps(as_dict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        atomic_write(Path(path), text)
 
     def with_assessment(self, assessed: Assessment | str) -> Self:
         """Return self with an assessment that is already known."""

@@ -248,8 +248,6 @@ def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[
 
 @dataclass(frozen=True, eq=False)
 class LevelSample(Sample):
-    """Levels whose single records are not known any more: a sketch of weighted records or of fractions."""
-
     merged: Levels
     count: int
     binary: bool = True
@@ -353,7 +351,6 @@ def counted_cells(forecasts: Forecasts) -> CellSample:
 
 
 def _counted(forecasts: Forecasts) -> CellSample | None:
-    """Return the 0/1 records that weights of frequency count, if those are whole numbers."""
     if not forecasts.binary:
         return None
     count = forecasts.total_weight
@@ -381,10 +378,7 @@ def repetitions(weights: Array) -> Ints | None:
 
 
 def expanded(rows: R) -> R:
-    """Return a row for every record that weights of frequency count, where they are few enough.
-
-    A row that counts many records would go to one fold whole.
-    """
+    """Write out weights of frequency: a row that counts many records would go to one fold whole."""
     times = repetitions(rows.weights)
     if times is None:
         return rows
@@ -403,7 +397,6 @@ def rows_of(
     covariates: Mapping[str, npt.NDArray[Any]] | None = None,
     groups: tuple[str, ...] = (),
 ) -> RowSample:
-    """Return checked rows in canonical order, with the clusters and covariates that belong to them."""
     outcomes = y.astype(np.float64)
     weights = np.ones(len(p)) if w is None else w
     codes = None if clusters is None else _codes(clusters)
@@ -454,7 +447,8 @@ class ClassRecords(Sample):
     def levels(self) -> Levels:
         """The predicted class: how likely it was, and how often it was right."""
         top = self.under(self.table)
-        return top.with_predictions(top.values)
+        order = np.argsort(top.values, kind="stable")
+        return levels_of_sorted(top.values[order], top.rates[order], top.weights[order])
 
     @property
     def outcomes_seen(self) -> int:
@@ -512,7 +506,6 @@ def probabilities_of_logits(logits: Any) -> Array:
 
 
 def checked_table(probabilities: Any) -> Array:
-    """Return a table of probabilities, a row per record and a column per class, or say what is wrong."""
     columns = ClassColumns.of(probabilities, "y_prob")
     table = np.asarray(columns.numbers(probabilities), dtype=np.float64)
     gaps = np.isnan(table)
@@ -531,7 +524,6 @@ def class_records(
     missing: Missing = "error",
     columns: Sequence[str] = (),
 ) -> ClassRecords:
-    """Return checked records in an order that depends on the user's neither of rows nor of named columns."""
     names = InputNames().with_names_of(y_true, y_prob, sample_weight)
     y_true, sample_weight = unwrap(y_true), unwrap(sample_weight)
     columns = list(columns) or columns_named(y_prob)
@@ -564,9 +556,9 @@ def _texts(names: list[Any]) -> tuple[str, ...]:
 
 
 def _content_ranks(table: Array, labels: Ints, weights: Array, named: Ints) -> Ints:
-    """Return the place of each class by its frequency and mean probability, so that folds follow content.
+    """Return the place of each class by frequency and mean probability; names break ties.
 
-    Permuting the columns, labels included, then permutes the fit and nothing else. Names break ties.
+    Permuting the columns, labels included, then permutes the fit and nothing else.
     """
     frequency = np.array([np.sort(weights[labels == k]).sum() for k in range(table.shape[1])])
     means = np.sort(table, axis=0).sum(axis=0)

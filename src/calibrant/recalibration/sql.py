@@ -177,10 +177,6 @@ def is_probability(number: Sql, dialect: str) -> str:
 
 
 def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
-    """Return the map of a column as one SQL expression.
-
-    NULL, NaN and values outside [0, 1] become NULL.
-    """
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
         raise InvalidInputError("tolerance", "must lie in [0, 1)", f"got {tolerance!r}")
     thinned = fitted.thinned(float(tolerance))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import CalibrantError, UnreadableFileError
-from calibrant.files import CHECKSUM, atomic_write, checksum_of
+from calibrant.files import CHECKSUM, checksum_of
 from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.maps.base import (
     IdentityMap,
@@ -78,11 +76,6 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
     return {**stored, CHECKSUM: checksum_of(stored)}
 
 
-def save_recalibration(fitted: Recalibration, path: Path) -> None:
-    text = json.dumps(as_dict(fitted), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    atomic_write(path, text)
-
-
 def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
     """Check what `as_dict` made; return the fields of a recalibration, and its assessment apart from them."""
     if not isinstance(stored, Mapping) or "calibrant_recalibration" not in stored:
@@ -115,7 +108,6 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
 
 
 def _check_checksum(stored: Mapping[str, Any]) -> None:
-    """Refuse a file that was edited; format 1 had no checksum."""
     given = getattr(stored, CHECKSUM, None) or stored.get(CHECKSUM)
     if given is None and stored["calibrant_recalibration"] == 1:
         return

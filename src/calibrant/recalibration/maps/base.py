@@ -46,10 +46,7 @@ def expit_expression(eta: Any, largest: float, algebra: Algebra) -> Any:
 def choice_tree(
     algebra: Algebra, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]
 ) -> Any:
-    """Return pieces as a balanced tree of choices.
-
-    It takes log2 of the number of cuts comparisons per row, and its depth stays below any parser's limit.
-    """
+    """Return pieces as a balanced tree of choices, whose depth stays below any parser's limit."""
 
     def tree(first: int, last: int) -> Any:
         if first == last:
@@ -208,7 +205,6 @@ def map_from_dict(numbers: Mapping[str, Any]) -> Map:
 
 
 def map_of_one_column(stored: Mapping[str, Any]) -> Map:
-    """Rebuild a map that another one is made of, which must read the prediction alone."""
     fitted = map_from_dict(stored)
     if fitted.multiclass or fitted.needs_covariates:
         raise refused("form", "must be that of a map of one column", fitted.form)

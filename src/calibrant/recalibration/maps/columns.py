@@ -89,8 +89,6 @@ def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedColumns:
-    """Columns in numbers, a column for each feature, and which values were missing."""
-
     features: Features
     encoded: Encoded
     missing: tuple[npt.NDArray[np.bool_], ...]

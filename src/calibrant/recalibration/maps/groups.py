@@ -177,7 +177,6 @@ def _group(item: Mapping[str, Any]) -> PatchedGroup:
 
 
 def patches_from_list(rows: Sequence[Any], groups: int) -> tuple[Patch, ...]:
-    """Read the numbers of patches back; each must belong to one of the groups."""
     for k, row in enumerate(rows):
         stored_numbers({f"patches[{k}]": row}, f"patches[{k}]", size=5)
     patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in rows)

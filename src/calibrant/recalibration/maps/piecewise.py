@@ -47,10 +47,9 @@ def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
 def finder(cuts: Array, side: Literal["left", "right"], size: int) -> Callable[[Array], Places]:
     """Return a function that finds what np.searchsorted finds, made for `size` numbers in all.
 
-    A bisection waits for every comparison, a dozen of them per number. A grid of equal cells tells at once
-    how many cuts lie in the cells before, and at most one comparison is left where a cell has one cut. Cells
-    with several cuts are bisected. Which cell a number is in never falls as the number rises, whatever the
-    rounding, so that a cut in another cell is on the side that its cell says.
+    A grid of equal cells leaves one comparison where a cell has one cut; a bisection waits for a dozen.
+    Which cell a number is in never falls as the number rises, whatever the rounding, so that a cut in another
+    cell is on the side that its cell says.
     """
 
     def bisected(x: Array) -> Places:
@@ -94,7 +93,6 @@ ROUNDING = 1e-12  # more than a linear piece can miss its ends by
 
 
 def interpolated(x: Array, values: Array, heights: Array) -> Array:
-    """Return heights at x, linear between values and constant outside; never beyond the two neighbors."""
     return block_by_block(_interpolator(values, heights, len(x)), x)
 
 
@@ -114,10 +112,7 @@ def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array],
 
 
 def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
-    """Return start, slope and height of each piece, the constant ones before and after all knots included.
-
-    A piece that is too short for a finite slope has slope 0.
-    """
+    """Return start, slope (0 where it would be infinite) and height of each piece, and of those outside."""
     with np.errstate(over="ignore", divide="ignore"):
         slope = np.diff(heights) / np.diff(values)
     slope = np.concatenate(([0.0], np.where(np.isfinite(slope), slope, 0.0), [0.0]))

@@ -25,10 +25,7 @@ from calibrant.results import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateBins:
-    """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf) of the prediction: rate and number of records of each.
-
-    `basis` is what a guarantee rests on.
-    """
+    """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf), and the `basis` that a guarantee rests on."""
 
     edges: Array
     rates: Array
@@ -51,10 +48,7 @@ def histogram(
     tolerance: float | None = None,
     confidence: float = 0.9,
 ) -> Fitted:
-    """Take the outcome rate of bins of equal mass.
-
-    Given a tolerance, the most bins for which all are within it; else `bins`, or n^(1/3).
-    """
+    """Take the outcome rate of bins of equal mass: the most bins within the tolerance, `bins` or n^(1/3)."""
     alpha = 1.0 - open_share("confidence", confidence)
     if bins is not None and tolerance is not None:
         raise InvalidInputError("bins and tolerance", "must not both be given")
@@ -150,11 +144,7 @@ def _binning(sample: Sample, seed: int) -> _Binning:
 def scaling_binning(
     sample: Sample, *, seed: int, bins: int | None = None, shrink: Shrink = None, clip: Clip = "auto"
 ) -> Fitted:
-    """Fit Platt, then replace its output by the mean output in bins of equal mass.
-
-    There are `bins` of them, or n^(1/3) with n the number of records that the weights count: a weight that is
-    split over rows makes no more bins.
-    """
+    """Fit Platt, then replace its output by the mean in `bins` of equal mass, or n^(1/3) by their weights."""
     wanted = _checked_bins(bins, sample.levels.total * (1.0 + ROUNDING))
     levels = sample.levels
     fit = logistic(levels, "platt", shrink=shrink, clip=clip)
@@ -165,7 +155,6 @@ def scaling_binning(
 
 
 def equal_mass_edges(levels: Levels, bins: int) -> Array:
-    """Return the levels at which the weight reaches 1/bins, 2/bins, ...; fewer where levels are heavy."""
     return _below_last(levels, np.unique(_shares_reached(levels, bins)[2]))
 
 
@@ -183,10 +172,7 @@ def _below_last(levels: Levels, at: npt.NDArray[np.intp]) -> Array:
 
 
 def untied_edges(levels: Levels, bins: int) -> Array | None:
-    """Return edges of equal mass at predictions that occur once; None if there are none near.
-
-    An edge that is tied moves up to the next prediction that occurs once, by a quarter of a bin at most.
-    """
+    """Return edges of equal mass at predictions that occur once; None if one is over a quarter bin away."""
     if bins == 1 and levels.weights.max() > 1.5:
         return None
     reached, targets, wanted = _shares_reached(levels, bins)
@@ -201,10 +187,9 @@ def untied_edges(levels: Levels, bins: int) -> Array | None:
 
 
 def bin_rates(levels: Levels, edges: Array, basis: str = "", *, without_edges: bool = False) -> RateBins:
-    """Return the rate of each bin, over all its levels or over those strictly between its edges.
+    """Return the rate of each bin, that of all records where it is empty.
 
-    Given the edges, the records strictly inside a bin are independent draws from it; the record that made the
-    edge is not. A bin without any record gets the rate of all.
+    Given the edges, records strictly inside a bin are independent draws; the one that made the edge is not.
     """
     member = np.searchsorted(edges, levels.values, side="left")
     weights = levels.weights.copy()
@@ -220,8 +205,7 @@ def bin_rates(levels: Levels, edges: Array, basis: str = "", *, without_edges: b
 def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:
     """Return eps such that all bins are within eps of their true rates with probability 1 - alpha.
 
-    Hoeffding's inequality on the records strictly inside each bin, floor(n / B) - 1 at least, and a union
-    bound over the bins (Gupta and Ramdas 2021).
+    Hoeffding's inequality on floor(n / B) - 1 records inside each bin (Gupta and Ramdas 2021).
     """
     return hoeffding_tolerance(records // bins - 1, bins, alpha)
 

@@ -49,11 +49,7 @@ def _encoded(sample: RowSample) -> EncodedColumns:
 def hierarchical(
     sample: RowSample, *, seed: int, bins: int = 8, slopes: bool = False, clip: Clip = "auto"
 ) -> Fitted:
-    """Fit the spline, then intercept, slope and one shift per level of every covariate.
-
-    Where nothing supports a change, intercept, slope and shifts are shrunk to those of no change; numbers
-    are cut at `bins` quantiles.
-    """
+    """Fit the spline, then intercept, slope and a shift per level of every covariate, shrunk to none."""
     whole_number("bins", bins, 2)
     assert sample.covariates is not None  # as the registry row requires
     given = _encoded(sample)
@@ -94,8 +90,7 @@ def hierarchical(
 def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
     """Test whether some column's levels differ in their residuals from the spline; Bonferroni over columns.
 
-    Rao's score test, chi squared for levels whose expected variance is large enough. Rows in clusters are
-    dependent, which it does not allow for: they give 1.
+    Rao's score test, which does not allow for clusters: they give 1.
     """
     from scipy.special import chdtrc
 
@@ -133,8 +128,7 @@ NOTHING_TO_PATCH = "No group needed a patch that held-out records support: the m
 def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
     """Fit the spline, then shift the worst cell of group and score range again and again.
 
-    Groups are the rules of `groups=`, or the values of its columns (of all covariates where there are none),
-    for numbers the two sides of each of the `bins` quantiles.
+    Groups are the rules, or the values of columns; for numbers, the two sides of each of `bins` quantiles.
     """
     whole_number("bins", bins, 2)
     assert sample.covariates is not None  # as the registry row requires
@@ -173,7 +167,6 @@ def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
 
 
 def _groups(j: int, column: BinnedColumn) -> list[PatchedGroup]:
-    """Return the groups of one column: every category, or both sides of every cut, and missing."""
     words, last = column.words(), column.count - 1
     if column.feature.kind == "category":
         return [PatchedGroup(j, (k,), words[k]) for k in range(column.count)]
@@ -207,10 +200,7 @@ def boost(
     smallest_leaf: int = 100,
     ridge: float = 10.0,
 ) -> Fitted:
-    """Fit the spline, then boost from it; the number of trees is that of least held-out log loss.
-
-    Up to 5,000 records are cross-fitted for that; above, one fifth of them is held out.
-    """
+    """Fit the spline, then boost from it by as many trees as have the least held-out log loss."""
     whole_number("leaves", leaves, 2)
     whole_number("trees", trees, STAGE_TREES)
     assert sample.covariates is not None  # as the registry row requires
