@@ -275,7 +275,7 @@ def _form(values: Array, levels: Any, thresholds: Any) -> Form:
     if thresholds is not None:
         name, what, given = "thresholds", "values of the CDF", thresholds
         reject("must lie in [0, 1]", (values < 0) | (values > 1), "these are values of a CDF")
-    places = ascending(name, given, "order the columns accordingly")
+    places = ascending_numbers(name, given, "order the columns accordingly")
     if len(places) != values.shape[1]:
         got = f"got {len(places)} for {pluralize(values.shape[1], 'column')}"
         raise InvalidInputError(name, "must have one number per column", got)
@@ -288,7 +288,7 @@ def _form(values: Array, levels: Any, thresholds: Any) -> Form:
     return Quantiles(values, places) if thresholds is None else CdfValues(values, places)
 
 
-def ascending(name: str, given: Any, hint: str = "") -> Array:
+def ascending_numbers(name: str, given: Any, hint: str = "") -> Array:
     numbers = numeric_vector(given, name).astype(np.float64)
     if not np.all(np.isfinite(numbers)) or np.any(np.diff(numbers) <= 0):
         raise InvalidInputError(name, "must be finite and ascending", f"got {given}", hint)

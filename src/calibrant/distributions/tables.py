@@ -17,7 +17,7 @@ from calibrant.distributions.forms import (
     OUTCOMES,
     ForecastRows,
     Members,
-    ascending,
+    ascending_numbers,
     quantile_scores,
 )
 from calibrant.errors import InvalidInputError, reject_rows
@@ -429,7 +429,7 @@ def threshold_table(
 def thresholds_of(given: ForecastRows, at: Any, weights: Any) -> ThresholdTable:
     deciles = np.arange(1, 10) / 10
     places = np.unique(np.quantile(given.y, deciles, method="inverted_cdf")) if at is None else at
-    places = ascending("at", places)
+    places = ascending_numbers("at", places)
     found = []
     for z in places.tolist():
         forecasts = Forecasts(given.y <= z, given.form.cdf(z))
