@@ -19,7 +19,7 @@ from people import people
 import calibrant as cb
 from calibrant.columns import code_columns
 from calibrant.errors import CalibrantError
-from calibrant.groups.rules import InRange, IsIn, Rule, among, between, written
+from calibrant.groups.rules import InRange, IsIn, Rule, among, between, label_in_words, rule_to_list, written
 
 UGLY = st.text(st.sampled_from("ab =!<>{},\"'\\\n\t\u2028 andorismissingin()"), max_size=8)
 
@@ -83,6 +83,7 @@ def test_a_column_with_a_sign_in_its_name_is_quoted():
     assert '"rate = high" != c' in texts or '"rate = high" = c' in texts
     assert not any(text.startswith("rate") for text in texts)
     assert written("plain name") == "plain name"
+    assert written("rate = high") == '"rate = high"'
     assert written("missing") == '"missing"'
 
 
@@ -195,3 +196,13 @@ def test_rules_of_many_values_are_judged_in_one_pass():
     inside = Rule([IsIn("id", values[::2])]).members({"id": np.arange(6_000)})
     assert time.process_time() - start < 2
     assert inside.tolist() == [k % 2 == 0 for k in values]
+
+
+def test_moments_are_written_without_zeros_at_their_end():
+    assert label_in_words(3) == "3"
+    assert label_in_words(np.datetime64("2018-10-16T00:00:00.000000")) == "2018-10-16"
+    assert label_in_words(np.datetime64("2018-10-16T08:30:00.500000")) == "2018-10-16 08:30:00.5"
+
+
+def test_conditions_are_listed_with_their_values():
+    assert rule_to_list(Rule([InRange("age", 43.0, None)]))[0]["low"] == 43.0

@@ -183,10 +183,11 @@ def audit(
 
     def run(count: int, progress: Progress | None = None, first: TestFamily | None = None) -> TestFamily:
         simulator = FamilyNull.simulate(records, kind, count, random_words, joint) if count else None
-        family = TestFamily(records, terms, simulator, min_size, min_variance, progress, own)
-        family.first = first
-        family.clusters = None if joint is None or joint.all_single else joint
-        family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
+        dependent = None if joint is None or joint.all_single else joint
+        expected = min(1 + limit, offered) + (subpopulations if split else 0)
+        family = TestFamily(
+            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected, first=first
+        )
         named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
         family.take_all(chain([everyone(len(records))], named), 1 + limit, offered)
         if split:

@@ -1,8 +1,6 @@
 """Audit the groups of a Sketch, whose strata are the sums of each cell over each of its finest groups.
 
-A subpopulation that the columns of the sketch can name is a union of finest groups. Its curve is exact at the
-ends of cells, and so are its weight, mean residual and null deviation; where in a cell a residual lies is
-lost, and that has a proven bound.
+Curves are exact at the ends of cells; where in a cell a residual lies is lost, and that has a proven bound.
 """
 
 from __future__ import annotations
@@ -39,8 +37,7 @@ BLOCK_ENTRIES = 64  # entries that count as one number when blocks of draws are 
 class Strata:
     """One entry per occupied cell of each finest group, by cell and then by group.
 
-    `labels` are those of the finest groups, `group` says which one an entry belongs to. Then come the sums
-    over its records of 1, w, w^2, w v, w y, w y v and w^2 v (1 - v), and the least and largest v.
+    The sums over its records are of 1, w, w^2, w v, w y, w y v and w^2 v (1 - v).
     """
 
     by: tuple[str, ...]
@@ -91,10 +88,7 @@ class Strata:
         return replace(self, **once, **twice)
 
     def coarse(self, cells: int) -> Strata:
-        """Merge neighbouring cells into about `cells`: half of the cuts even in weight, half in prediction.
-
-        Predictions of 0 and 1, which leave no doubt, keep cells of their own.
-        """
+        """Merge neighboring cells into about `cells`: half of the cuts even in weight, half in prediction."""
         if self.cells <= cells:
             return self
         value, last = self.prediction, np.append(np.diff(self.cell) != 0, True)
@@ -103,7 +97,7 @@ class Strata:
         known = value[last]
         place = (known - known[0]) / (known[-1] - known[0])
         cut = (middle / so_far[-1] * (cells / 2)).astype(np.int64) + (place * (cells / 2)).astype(np.int64)
-        cut += (known > 0).astype(np.int64) + (known == 1)
+        cut += (known > 0).astype(np.int64) + (known == 1)  # 0 and 1, which leave no doubt, are apart
         return self._merged(np.repeat(cut, np.diff(np.flatnonzero(last), prepend=-1)))
 
     def against_others(self, batch: Batch) -> float:

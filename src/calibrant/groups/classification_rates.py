@@ -139,13 +139,10 @@ def error_rates(
 def audited_error_rates(
     forecasts: Forecasts, groups: Any, audited: Sequence[Group], threshold: float | None = None
 ) -> ErrorRates | None:
-    """Return the error rates of groups of an audit of rows; None without rows or outcomes of 0 and 1.
-
-    The default threshold is 0.5, or the base rate where hardly any prediction exceeds 0.5.
-    """
+    """Return the error rates of groups of an audit of rows; None without rows or outcomes of 0 and 1."""
     if groups is None or forecasts.cells is not None or not forecasts.binary:
         return None
-    if threshold is None:
+    if threshold is None:  # the base rate where hardly any prediction exceeds 0.5
         many = float(forecasts.weights[forecasts.values > 0.5].sum()) >= MIN_SELECTED
         threshold = 0.5 if many else float(f"{forecasts.base_rate:.2g}")
     records, columns = forecasts.records, dict(named_columns(groups, "groups"))

@@ -187,7 +187,8 @@ def compare_column(
     names = [_written(label) for label in column.labels]
     scores = rows.scores(range(len(names)))
     pairs = _differences(names, rows, scores, confidence) if len(names) <= MAX_PAIRED else ()
-    several = difference_tests(scores, None, draws if permuted and len(pairs) != 1 else 0, seed, confidence)
+    draws_for_all = draws if permuted and len(pairs) != 1 else 0
+    pvalue, _, drawn = difference_tests(scores, None, draws_for_all, seed, confidence)
     reason = "" if permuted else "as requested" if method == "approximate" else f"more than {limit:,} rows"
     certain = (rows.prediction == 0) | (rows.prediction == 1)
     return GroupComparison(
@@ -196,7 +197,7 @@ def compare_column(
             _level(name, rows.take(rows.group == code), confidence) for code, name in enumerate(names)
         ),
         differences=pairs,
-        pvalue=pairs[0].pvalue if len(pairs) == 1 else several.pvalue,  # one test of two groups, not two
+        pvalue=pairs[0].pvalue if len(pairs) == 1 else pvalue,  # one test of two groups, not two
         trend=_trend(column, rows, scores, draws if permuted else 0, seed, confidence) if in_order else None,
         ordered=in_order,
         confidence=confidence,
@@ -205,7 +206,7 @@ def compare_column(
         dropped=checked.dropped,
         certain=int(np.count_nonzero(certain)),
         wrong=int(np.count_nonzero(rows.outcome[certain] != rows.prediction[certain])),
-        draws=several.draws or (draws if permuted else 0),
+        draws=drawn or (draws if permuted else 0),
         seed=seed,
         reason=reason,
         comparable=scores.rank > 0,
@@ -288,7 +289,6 @@ def _written(label: Any) -> str:
 
 
 def _level(name: str, rows: _Rows, confidence: float) -> GroupLevel:
-    """Measure one group: rates, their difference, and the factor by which its odds are off."""
     forecasts = Forecasts(rows.outcome, rows.prediction, sample_weight=rows.weight)
     scores = decompose(forecasts)
     predicted, happened = forecasts.mean_prediction, forecasts.base_rate
@@ -307,10 +307,9 @@ def _level(name: str, rows: _Rows, confidence: float) -> GroupLevel:
 
 
 def _odds(rows: _Rows, confidence: float) -> tuple[float, float, float]:
-    """Return the factor between observed and predicted odds, with its interval.
+    """Return the factor between observed and predicted odds, and those that reach the rate's interval.
 
-    The ends are the factors that make the mean prediction the ends of the rate's interval. Predictions of
-    exactly 0 and 1, which no factor moves, are left out.
+    Predictions of exactly 0 and 1, which no factor moves, are left out.
     """
     from scipy.special import logit
 
@@ -356,8 +355,8 @@ def _trend(
         return None
     scores = whole if len(placed) == whole.n_groups else rows.scores(placed)
     place = np.arange(len(placed), dtype=np.float64)
-    found = difference_tests(scores, place, draws, seed, confidence)
+    _, pvalue, _ = difference_tests(scores, place, draws, seed, confidence)
     slope = log_odds_slope(scores, place) if scores.rank else 0.0
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"
     first, last = (_written(column.labels[code]) for code in (placed[0], placed[-1]))
-    return Trend(1.0 if found.trend is None else found.trend, odds_of(slope), direction, first, last)
+    return Trend(pvalue, odds_of(slope), direction, first, last)

@@ -1,8 +1,6 @@
 """distinguish(): can anything tell the real outcomes from outcomes drawn with the predicted probabilities?
 
-Outcome indistinguishability (Dwork et al. 2021; survey "lens of indistinguishability", section 1.4): a model
-learns the residuals from one half of the records and is tested on the other half. A small regression tree
-puts what it learned into words.
+Outcome indistinguishability: Dwork et al. 2021; survey "lens of indistinguishability", section 1.4.
 """
 
 from __future__ import annotations
@@ -313,7 +311,6 @@ def distinguish(
 
 
 def _fit(model: Any, rows: Array, records: Records, categorical: tuple[int, ...]) -> Callable[[Array], Array]:
-    """Return a function of rows that predicts the residual."""
     residual = records.outcome - records.prediction
     if model is None:
         growth = replace(TREES, categorical=categorical)
@@ -341,7 +338,6 @@ def _judge(
     confidence: float,
     rng: np.random.Generator,
 ) -> tuple[HalfResult, Array, Array]:
-    """Test a fitted model on records it has not seen."""
     from scipy.special import ndtri
 
     opinion = np.clip(predict(rows), -1.0, 1.0)

@@ -1,8 +1,6 @@
 """The subpopulations that an audit tests together, and the law of their largest z if calibrated.
 
-Only numbers are kept of each, and the members of a few for curves and intervals, so that memory stays a small
-multiple of the data however many there are. All subpopulations see the same simulated outcomes, so simulated
-maxima carry their overlap, and p-values are exact for any number of subpopulations, ties, weights and sizes.
+All of them see the same simulated outcomes: maxima carry their overlap, and p-values are exact.
 """
 
 from __future__ import annotations
@@ -88,12 +86,10 @@ class RandomWords:
 
 @dataclass(slots=True, eq=False)
 class FamilyNull:
-    """Simulated outcomes of every record in every draw, one bit each; `work` counts steps done so far.
+    """Simulated outcomes of every record in every draw, one bit each; with `signs`, signs of residuals.
 
-    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. The range
-    of a curve counts only between distinct predictions; where the mean is the statistic, all are written as
-    equal, and the range is how far from 0 the curve ends. With random `signs` a bit is the sign of a
-    residual, the same for all records of a cluster.
+    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. Where the
+    mean is the statistic, all predictions are written as equal: the range is how far from 0 the curve ends.
     """
 
     records: Records
@@ -102,7 +98,7 @@ class FamilyNull:
     bits: Words
     steps: Array
     signs: bool = False
-    work: int = 0
+    work: int = 0  # steps done so far
 
     @classmethod
     def simulate(
@@ -283,7 +279,7 @@ class AgainstOthers:
 
     @cached_property
     def pvalues(self) -> dict[Rule, float]:
-        """The p-values by rule, Bonferroni-adjusted for all subpopulations tested."""
+        """By rule, Bonferroni-adjusted for all subpopulations tested."""
         records, groups = self._records, self._groups
         if not groups:
             single = {}
@@ -306,17 +302,16 @@ class AgainstOthers:
 class TestFamily:
     """Take batches of subpopulations; test each distinct one that is large enough.
 
-    `records` are Records, or the Strata of a sketch. Shares and means are by the records' own weights: those
-    of `plain`, where `terms` has others.
+    Only numbers are kept of each, and the members of a few for curves and intervals.
     """
 
-    records: Any
+    records: Any  # Records, or the Strata of a sketch
     terms: Terms
     null: Any  # FamilyNull, or what simulates a sketch; None without draws
     min_size: int
     min_variance: float = 0.0
     progress: Progress | None = None
-    plain: Terms | None = None
+    plain: Terms | None = None  # by the records' own weights, where `terms` has others
     clusters: Clusters | None = None
     expected: int = 0
     rules: list[Rule] = field(default_factory=list)
@@ -420,11 +415,9 @@ class TestFamily:
         return NotTested(self.too_small, self.duplicates, self.over_limit)
 
     def _column(self, name: str, described: bool = False) -> Array:
-        """Return one number of every subpopulation, in the order they came."""
         return np.concatenate([getattr(part, name) for part in (self.described if described else self.parts)])
 
     def pvalues(self) -> Array | None:
-        """Return the p-values adjusted for all subpopulations; None without draws."""
         tested = self._column("tested")
         if self.simulated:
             simulated = np.concatenate(self.simulated)

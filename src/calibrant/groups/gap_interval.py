@@ -1,10 +1,7 @@
 """The interval of a group's difference: observed rate minus mean prediction.
 
-No variance is borrowed from the predictions, which may be wrong. The interval is the union of two: Student's
-interval of the mean residual, and Wilson's interval of the observed rate minus the mean prediction, at the
-sample size that the residuals amount to. The first holds where outcomes vary as much as predictions explain;
-the second where events are rare, so that the records in hand show too little variance. `compare_groups`, the
-audit and its tables all use it.
+No variance is borrowed from the predictions, which may be wrong. The interval is the union of Student's of
+the mean residual and, where rare events show too little variance, Wilson's of the rate minus the prediction.
 """
 
 from __future__ import annotations
@@ -92,12 +89,11 @@ def row_moments(
 
 
 def difference_interval(moments: Moments, confidence: float, *, rates: bool = True) -> tuple[Array, Array]:
-    """Return the ends of the interval of each group's difference.
+    """Return the ends of each group's interval; Student's alone unless outcomes are `rates`.
 
-    Unless outcomes are `rates`, between 0 and 1, Student's interval is all there is. Wilson's is at the
-    sample size that the residuals amount to: the ratio of the variances of residuals and outcomes says what
-    the predictions explain. Few records of the rarer outcome show it badly, so it is drawn toward 1 as if
-    `GUARD_RECORDS` more of them explained nothing.
+    Wilson's is at the sample size that the residuals amount to: the ratio of the variances of residuals and
+    outcomes says what the predictions explain. Few records of the rarer outcome show it badly, so it is drawn
+    toward 1 as if `GUARD_RECORDS` more of them explained nothing.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -120,11 +116,7 @@ def difference_interval(moments: Moments, confidence: float, *, rates: bool = Tr
 
 
 def wilson_interval(rate: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's interval of a rate among this many records.
-
-    >>> [round(float(end), 4) for end in wilson_interval(np.array(81 / 263), np.array(263), 1.96)]
-    [0.2553, 0.3662]
-    """
+    """Return Wilson's interval of a rate among this many records."""
     extra = z**2 / np.maximum(size, 1e-9)
     center = (rate + extra / 2) / (1 + extra)
     half = np.sqrt(np.maximum(extra * (rate * (1 - rate) + extra / 4), 0.0)) / (1 + extra)

@@ -1,8 +1,4 @@
-"""Rules: who is in a subpopulation, in words ("age >= 43 and county in {Inyo, Mono}") and among new rows.
-
-A rule is made of conditions on one column each. Names and values are quoted where words or signs in them
-could be misread, and rules are written to JSON and read back.
-"""
+"""Rules: who is in a subpopulation, in words ("age >= 43 and county in {Inyo, Mono}") and among new rows."""
 
 from __future__ import annotations
 
@@ -29,11 +25,7 @@ AMBIGUOUS = re.compile(
 
 
 def written(name: str) -> str:
-    """Return a column or category as written in a rule: quoted where it could be read as something else.
-
-    >>> written("age"), written("rate = high")
-    ('age', '"rate = high"')
-    """
+    """Return a column or category as written in a rule: quoted where it could be read as something else."""
     return _quoted(name) if AMBIGUOUS.search(name) else name
 
 
@@ -44,13 +36,7 @@ def _quoted(text: str) -> str:
 
 
 def label_in_words(value: Any) -> str:
-    """Return a value as text; a moment without the zeros at its end, so that a date is one.
-
-    >>> label_in_words(np.datetime64("2018-10-16T00:00:00.000000")), label_in_words(3)
-    ('2018-10-16', '3')
-    >>> label_in_words(np.datetime64("2018-10-16T08:30:00.500000"))
-    '2018-10-16 08:30:00.5'
-    """
+    """Return a value as text; a moment without the zeros at its end, so that a date is one."""
     if not isinstance(value, np.datetime64 | datetime):
         return str(value)
     text = re.sub(r"\.(\d*?)0+$", r".\1", str(value).replace("T", " ")).rstrip(".")
@@ -310,11 +296,7 @@ KINDS: Mapping[str, type[Condition]] = {"one of": IsIn, "within": InRange, "mask
 
 
 def rule_to_list(rule: Rule) -> list[dict[str, Any]]:
-    """Return the conditions of a rule, ready for JSON.
-
-    >>> rule_to_list(Rule([InRange("age", 43.0, None)]))[0]["low"]
-    43.0
-    """
+    """Return the conditions of a rule, ready for JSON."""
     kinds = {one: name for name, one in KINDS.items()}
     listed = []
     for one in rule.conditions:

@@ -91,11 +91,9 @@ class Variant:
 
     @property
     def weights_fixed(self) -> bool:
-        """Whether weights and variances do not depend on the responses."""
         return self.name != "low-prevalence"
 
     def weights(self, prediction: Array, response: Array, weight: Array) -> Array:
-        """Return W of each record from the record's own weight."""
         if self.name == "proportional":
             return np.asarray(weight / np.maximum(prediction, self.rho))
         if self.name == "proportional-shifted":

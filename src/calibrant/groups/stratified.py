@@ -1,9 +1,7 @@
 """Compare groups at equal predictions, whatever the calibration curve: permutation within strata.
 
-If the outcome does not depend on the group given the prediction, outcomes can be exchanged between records
-with nearly the same prediction. The strata are about sqrt(n) runs of neighboring predictions; what the
-prediction still explains inside a stratum is taken out by a logistic recalibration. No variance is borrowed
-from the predictions, so the tests hold when the model is wrong. They are exact where the strata are ties.
+What the prediction still explains inside a stratum is taken out by a logistic recalibration. No variance is
+borrowed from the predictions, so the tests hold when the model is wrong. They are exact if strata are ties.
 """
 
 from __future__ import annotations
@@ -36,11 +34,7 @@ MIN_SLOPE_RECORDS = 20  # of the rarer outcome in a group, below which its slope
 
 
 def prediction_strata(prediction: Array) -> Codes:
-    """Number about sqrt(n) strata of ascending predictions; ties share the stratum of their middle.
-
-    >>> prediction_strata(np.array([0.1, 0.2, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])).tolist()
-    [0, 0, 0, 0, 1, 1, 2, 2, 2]
-    """
+    """Number about sqrt(n) strata of ascending predictions; ties share the stratum of their middle."""
     n = len(prediction)
     count = max(1, round(np.sqrt(n)))
     starts = np.flatnonzero(np.append(True, prediction[1:] != prediction[:-1]))
@@ -78,18 +72,14 @@ def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Arr
 
 @dataclass(frozen=True, eq=False)
 class StratifiedScores:
-    """Records in strata of the prediction, and by how much each group exceeds its strata.
-
-    Records are sorted, so that the order of the rows does not matter. `weight` is None where all are equal;
-    `cluster` numbers records that belong together, None where each is on its own.
-    """
+    """Records in strata of the prediction, and by how much each group exceeds its strata."""
 
     stratum: Codes
     group: Codes
     outcome: Array
     logits: Array
-    weight: Array | None
-    cluster: Codes | None
+    weight: Array | None  # None where all are equal
+    cluster: Codes | None  # of records that belong together; None where each is on its own
     n_groups: int
 
     @classmethod
@@ -102,6 +92,7 @@ class StratifiedScores:
         weight: Array | None = None,
         cluster: Codes | None = None,
     ) -> StratifiedScores:
+        """Sort the records, so that the order of the rows does not matter."""
         if weight is not None and np.ptp(weight) <= ROUNDING * weight.max():
             weight = None
         mass = np.ones(len(prediction)) if weight is None else weight / weight.mean()
@@ -120,7 +111,6 @@ class StratifiedScores:
 
     @cached_property
     def mass(self) -> Array:
-        """The weight of each record, 1 on average."""
         return np.ones(len(self.outcome)) if self.weight is None else self.weight
 
     @cached_property
@@ -339,22 +329,13 @@ def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
     return np.asarray(np.abs(sums @ place) / np.sqrt(variance))
 
 
-class StratifiedTests(NamedTuple):
-    """P-values of any difference between groups and of a trend, with the draws behind them."""
-
-    pvalue: float
-    trend: float | None
-    draws: int
-
-
 def difference_tests(
     scores: StratifiedScores, place: Array | None, draws: int, seed: int, confidence: float = 0.95
-) -> StratifiedTests:
-    """Test whether groups differ, and whether they drift along places (None for no order).
+) -> tuple[float, float, int]:
+    """Return the p-value of any difference between groups, of a trend along places if any, and the draws.
 
-    Without draws p-values are those of the limit law. More are drawn where chance could flip the verdict.
-    Simulated p-values of weighted or clustered records are at least as large as those of the limit law:
-    studentized draws reject too often where few records carry most of the weight.
+    Simulated p-values of weighted or clustered records are at least as large as those of the limit law, which
+    are all there is without draws: studentized draws reject too often where few records carry most weight.
     """
     from scipy.special import ndtr
 
@@ -373,7 +354,7 @@ def difference_tests(
             pvalues = list(map(max, pvalues, limits)) if careful else pvalues
             if not could_flip(pvalues[-1], draws, 1 - confidence):
                 break
-    return StratifiedTests(pvalues[0], None if place is None else pvalues[1], len(simulated))
+    return pvalues[0], pvalues[-1], len(simulated)
 
 
 class PairDifference(NamedTuple):
@@ -386,10 +367,8 @@ class PairDifference(NamedTuple):
 
 
 def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
-    """Compare group 0 with group 1: by which factor are its odds higher at equal predictions?
-
-    Few records of 0 or 1 without weights have the exact law given the events of every stratum, with
-    recalibrated logits; others the normal law with the variance that the records show.
+    """Compare the odds of groups 0 and 1 at equal predictions, by the exact law given the events of every
+    stratum for few records of 0 or 1 without weights, else by the normal law.
     """
     if scores.rank == 0:
         return PairDifference(float("nan"), float("-inf"), float("inf"), 1.0)

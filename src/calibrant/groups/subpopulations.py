@@ -32,10 +32,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """Subpopulations as index lists, one after another in `members`: ascending positions of records.
-
-    `offered` is how many there are before any look at the records.
-    """
+    """Subpopulations as index lists, one after another in `members`: ascending positions of records."""
 
     rules: Sequence[Rule]
     members: Index
@@ -52,6 +49,7 @@ class Lists:
 
     @property
     def offered(self) -> int:
+        """How many there are before any look at the records."""
         return len(self)
 
     def members_of(self, k: int) -> Index:
@@ -95,16 +93,12 @@ MAX_CELLS = 1 << 18  # beyond this only occupied cells are numbered
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """One subpopulation per combination of values of the columns; `cell` numbers that of every record.
-
-    No columns make one of everyone. `codes` holds the value of each column in every cell, `kept` the cells
-    that are still of interest.
-    """
+    """One subpopulation per combination of values of the columns, or of everyone without columns."""
 
     columns: Sequence[Column]
-    cell: Codes
-    codes: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.int64]
+    cell: Codes  # of every record
+    codes: npt.NDArray[np.int64]  # the value of each column in every cell
+    kept: npt.NDArray[np.int64]  # the cells that are still of interest
 
     @classmethod
     def by(cls, columns: Sequence[Column]) -> Partition:
@@ -260,12 +254,9 @@ def random_paths(
     A step keeps a random side of the median of the distinct values of a random column; categories have an
     order drawn for each path, `ranks`. With few columns paths meet, so the subsets found are remembered.
 
-    One departure from Algorithm 1. Where the covariate drawn has a single value left, its median is that
-    value: the paper's step then keeps everyone ("at or above") or no one ("below"), so that half of these
-    draws end the path. A covariate of two values is used up by its first split, so with k of them paths
-    would mostly end there, far above `min_size`. Here another covariate is drawn instead. Both reach the same
-    subpopulations, for the paper's paths get past such a draw half of the time; these reach the deep ones
-    with fewer paths.
+    One departure from Algorithm 1: where the covariate drawn has a single value left, another is drawn. In
+    the paper half of these draws end the path, far above `min_size` if covariates have few values. Both reach
+    the same subpopulations, these the deep ones with fewer paths.
     """
     everyone = Subset(np.arange(len(columns[0].codes), dtype=np.int32))
     known: dict[tuple[tuple[int, bytes], ...], Subset] = {}

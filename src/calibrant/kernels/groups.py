@@ -1,9 +1,7 @@
-"""Cumulative curves of many subpopulations at once, and how far they can go inside the cells of a sketch.
+"""Cumulative curves of many subpopulations at once, of records in the order of their predictions.
 
-Records are already in the global order of predictions, so nothing is sorted here. Subpopulations are index
-lists, one after another in `members`: list k is ``members[offsets[k]:offsets[k + 1]]``, ascending. Or they
-are the parts of a partition: record i belongs to part ``cell[i]``. The curve exists only between distinct
-predictions: equal ones are taken together, whatever their order.
+Subpopulation k is ``members[offsets[k]:offsets[k + 1]]``, or part k of a partition, of the records whose
+``cell[i]`` is k. The curve exists only between distinct predictions: equal ones are taken together.
 """
 
 from __future__ import annotations
@@ -30,11 +28,10 @@ def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, 
     """Fill ten sums for each list, and the records about its highest and lowest point.
 
     The sums: size, weight, weight * value, variance, the curve's end, highest, lowest, mark, scale and
-    squared residuals. A row
-    of `terms` holds value, weight, residual and key of a record, so that a record is one cache line. The sum
-    of the keys marks a set of members. The scale is the sum of weight * (|value| + |response|): residuals
-    are differences of these, and wrong by a part of them. `ends` gets the records around the highest
-    point, then those around the lowest; -1 before a curve's start and after its end.
+    squared residuals. A row of `terms` holds value, weight, residual and key of a record; the sum of the keys
+    marks a set of members. The scale is the sum of weight * (|value| + |response|), of which residuals are
+    differences, wrong by a part of it. `ends` gets the records around the highest point, then those around
+    the lowest; -1 before a curve's start and after its end.
     """
     for k in range(len(offsets) - 1):
         start, stop = offsets[k], offsets[k + 1]
@@ -268,47 +265,37 @@ def settle_coins(coins: Words, rows: Offsets, rest: Array, undecided: Words, out
     return alive
 
 
+@compiled
 def thinned_curve(members: Index, terms: Array, stretch: int) -> Array:
     """Return the lowest and highest points of stretches of the curve, and its end: weight, value, curve."""
     points = np.zeros((2 * (len(members) // stretch + 2), 3))
-    return points[: _thinned(members, terms, stretch, points)]
-
-
-@compiled
-def _thinned(members: Index, terms: Array, stretch: int, points: Array) -> int:
-    count = 0
-    weight = curve = 0.0
+    low, high = np.zeros(3), np.zeros(3)
+    count, weight, curve = 0, 0.0, 0.0
     for start in range(0, len(members), stretch):
-        stop = min(start + stretch, len(members))
-        low, low_weight, low_value, low_at = np.inf, 0.0, 0.0, -1
-        high, high_weight, high_value, high_at = -np.inf, 0.0, 0.0, -1
-        for j in range(start, stop):
+        low[2], low_at, high[2], high_at = np.inf, -1, -np.inf, -1
+        for j in range(start, min(start + stretch, len(members))):
             i = members[j]
             weight += terms[i, 1]
             curve += terms[i, 2]
-            if low <= curve <= high:
+            if low[2] <= curve <= high[2]:
                 continue
             value = terms[i, 0]
             if j + 1 == len(members) or terms[members[j + 1], 0] != value:
-                if curve < low:
-                    low, low_weight, low_value, low_at = curve, weight, value, j
-                if curve > high:
-                    high, high_weight, high_value, high_at = curve, weight, value, j
+                if curve < low[2]:
+                    low[0], low[1], low[2], low_at = weight, value, curve, j
+                if curve > high[2]:
+                    high[0], high[1], high[2], high_at = weight, value, curve, j
         if high_at < 0:
             continue  # the stretch lies within equal predictions
-        if low_at <= high_at:
-            points[count, 0], points[count, 1], points[count, 2] = low_weight, low_value, low
-            count += 1
+        points[count] = low if low_at <= high_at else high
+        count += 1
         if low_at != high_at:
-            points[count, 0], points[count, 1], points[count, 2] = high_weight, high_value, high
-            count += 1
-        if low_at > high_at:
-            points[count, 0], points[count, 1], points[count, 2] = low_weight, low_value, low
+            points[count] = high if low_at < high_at else low
             count += 1
     if points[count - 1, 0] != weight:
         points[count, 0], points[count, 1], points[count, 2] = weight, terms[members[-1], 0], curve
         count += 1
-    return count
+    return points[:count]
 
 
 @compiled
