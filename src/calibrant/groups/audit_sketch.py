@@ -200,8 +200,8 @@ def _bounds(
 class StrataNull:
     """Promise the simulated z of batches as they come; `keep` simulates them all, a few draws at a time.
 
-    In each cell of a finest group every record is an event with the mean prediction of that cell: exact
-    where the cell holds one prediction and its records weigh the same.
+    Every record is an event with the mean prediction of its cell: exact where the cell holds one prediction
+    and its records weigh the same.
     """
 
     strata: Strata
@@ -212,7 +212,6 @@ class StrataNull:
     promised: list[tuple[Array, Array]] = field(default_factory=list)
 
     def z(self, batch: Batch, deviation: Array) -> Array:
-        """Return an array that will hold the simulated z, one row per subpopulation, one column per draw."""
         assert isinstance(batch, StrataPartition)  # an audit of a sketch has no others
         part = batch.cell[self.strata.group]
         order = np.argsort(part, kind="stable")

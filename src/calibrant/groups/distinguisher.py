@@ -145,10 +145,10 @@ CUTS_AHEAD = 7  # cuts of a column that are tried, next to the best one, for the
 def shallow_tree(
     columns: Sequence[Column], usable: Sequence[int], target: Array, weight: Array, depth: int, smallest: int
 ) -> dict[Rule, Index]:
-    """Split everyone by one usable column at a time, where squared deviations of the target fall most.
+    """Return the leaves of a tree that splits by columns where squared deviations of the target fall most.
 
-    A split counts with the best splits of its two sides: an interaction of two columns, whose first split
-    gains nothing, would be missed otherwise. Returned are the members of each leaf.
+    A split counts with the best splits of its two sides: an interaction, whose first split gains nothing,
+    would be missed otherwise.
     """
 
     def splits(members: Index, more: bool) -> Iterator[tuple[float, int, Codes]]:

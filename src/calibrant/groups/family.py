@@ -429,8 +429,8 @@ class TestFamily:
     def draw_until_decided(self, again: Callable[[int], TestFamily], draws: int) -> None:
         """Draw more while other draws could change which subpopulations are wrong.
 
-        `again` tests the same ones with fresh draws. There are up to MORE_DRAWS times as many as were asked
-        for, and where they are quick up to the square of that.
+        `again` tests the same ones with fresh draws, up to MORE_DRAWS times as many as were asked for, and
+        where they are quick up to the square of that.
         """
         steps = MORE_DRAWS**2 * draws * float(self._column("size").sum())
         fixed = not isinstance(self.null, FamilyNull) or self.null.variant.weights_fixed

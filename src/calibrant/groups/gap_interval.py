@@ -20,20 +20,15 @@ Codes = npt.NDArray[np.intp]
 
 
 class Moments(NamedTuple):
-    """What the interval needs of each group, as arrays with one entry per group.
-
-    The variances are those of the two means. `freedom` is how many records, or clusters, show them, less
-    one; `size` is the sample size that counts where all outcomes are equal, and `rarer` the number of
-    records with the rarer outcome. All of them are effective numbers where records have weights.
-    """
+    """What the interval needs of each group; numbers of records are effective where these have weights."""
 
     mean_prediction: Array
     mean_outcome: Array
-    residual_variance: Array
-    outcome_variance: Array
-    freedom: Array
-    size: Array
-    rarer: Array
+    residual_variance: Array  # of the mean
+    outcome_variance: Array  # of the mean
+    freedom: Array  # how many records, or clusters, show the variances, less one
+    size: Array  # of the sample, where all outcomes are equal
+    rarer: Array  # number of records with the rarer outcome
 
 
 def binary_moments(size: Array, mean_prediction: Array, mean_outcome: Array, squares: Array) -> Moments:

@@ -54,16 +54,13 @@ def value_in_words(value: Any, quoted: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """The column has one of some values, or none of them where `negated`; `missing` is one of the values.
-
-    `mixed` says that the column holds text and other values, so that text is quoted.
-    """
+    """The column has one of some values, or none of them where `negated`."""
 
     column: str
     values: tuple[Any, ...]
-    missing: bool = False
+    missing: bool = False  # whether that is one of the values
     negated: bool = False
-    mixed: bool = False
+    mixed: bool = False  # whether the column holds text and other values, so that text is quoted
 
     def __str__(self) -> str:
         name, values = written(self.column), [value_in_words(value, self.mixed) for value in self.values]
@@ -82,18 +79,14 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class InRange:
-    """The column lies at or above `low` and below `high`, either may be None; `missing` is in or out.
-
-    `gaps` says whether values were missing where the rule was found. Categories have an order of their own:
-    `categories` then holds those that are meant.
-    """
+    """The column lies at or above `low` and below `high`, either may be None; `missing` is in or out."""
 
     column: str
     low: Any
     high: Any
     missing: bool = False
-    gaps: bool = False
-    categories: tuple[Any, ...] | None = None
+    gaps: bool = False  # whether values were missing where the rule was found
+    categories: tuple[Any, ...] | None = None  # that are meant: they have an order of their own
 
     def __str__(self) -> str:
         name = written(self.column)

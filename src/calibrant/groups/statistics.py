@@ -32,13 +32,12 @@ StatisticName = Literal["kuiper", "mean"]
 class Terms:
     """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key.
 
-    Where `successive`, variances are estimated for each subpopulation by eq. (6); tests divide by sums of
-    `pooled` ones, the mean squares of all records with about the same prediction, since few skewed residuals
-    in a group say little of their variance. `statistic` says what is taken of each curve.
+    Tests divide by sums of `pooled` variances, the mean squares of all records with about the same
+    prediction, since few skewed residuals in a group say little of their variance.
     """
 
     rows: Array
-    successive: bool
+    successive: bool  # whether variances are estimated for each subpopulation, by eq. (6)
     statistic: StatisticName = "kuiper"
     pooled: Array | None = None
 
@@ -136,35 +135,28 @@ NEARLY_ZERO = 1e-13  # of the predictions and responses that were subtracted: be
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
-    """What the curves of some subpopulations say, one number each.
-
-    `kuiper` is D_k, `gap` the mean residual, `sigma` the null deviation (5) or (6) and `z` the statistic in
-    such deviations. `first` and `last` are the members that bound the interval of predictions where residuals
-    add up most (-1 where there is none, or all count) and `direction` is +1 where outcomes exceed predictions
-    there, -1 where they fall short, 0 for neither. The statistic on the raw rows lies in `lower` to `upper`,
-    and `tested` is the z that simulated ones are compared with: both differ from it for a sketch alone.
-    Simulated sums are divided by `deviation`. `squares` is the mean squared residual, and `effective` the
-    number of records that a weighted sketch amounts to.
+    """What the curves of some subpopulations say, one number each; `first` to `last` is the interval of
+    predictions where residuals add up most (-1 where there is none, or all count).
     """
 
     size: Offsets
     weight: Array
     mean_prediction: Array
     mean_outcome: Array
-    kuiper: Array
-    gap: Array
-    sigma: Array
-    z: Array
+    kuiper: Array  # D_k
+    gap: Array  # the mean residual
+    sigma: Array  # the null deviation, (5) or (6)
+    z: Array  # the statistic in such deviations
     first: Offsets
     last: Offsets
-    direction: Offsets
+    direction: Offsets  # +1 where outcomes exceed predictions there, -1 where they fall short, else 0
     mark: Array  # equal for equal sets of members
-    lower: Array
-    upper: Array
-    tested: Array
-    deviation: Array
-    squares: Array
-    effective: Array
+    lower: Array  # of the statistic on the raw rows: another number for a sketch alone
+    upper: Array  # the same
+    tested: Array  # the z that simulated ones are compared with: another for a sketch alone
+    deviation: Array  # that simulated sums are divided by
+    squares: Array  # the mean squared residual
+    effective: Array  # number of records that a weighted sketch amounts to
 
     def take(self, kept: Sequence[int]) -> Curves:
         return Curves(*(getattr(self, name)[list(kept)] for name in self.__slots__))
