@@ -115,3 +115,19 @@ def test_repeats_are_clusters(tmp_path):
     expected = logs.evaluate(path, draws=19).evaluation.verdict.pvalue
     assert found["verdict"]["pvalue"] == expected
     assert found["answers"]["thresholds"] == []
+
+
+def test_no_threshold_is_promised_from_answers_that_belong_together(log):
+    promise = ("abstain", log, "--log", "lm-eval", "--risk", "0.9", "--draws", "19")
+    assert "Answer everything" in run(*promise)
+    assert "keep one per cluster" in run(*promise, "--log-option", "cluster=passage", code=2)
+
+
+def test_models_of_one_folder_are_compared_as_groups(tmp_path, log):
+    write_lm_eval(tmp_path, questions(80, seed=1), model="other")
+    found = logs.evaluate(tmp_path, draws=19)
+    assert found.log.groups() == ["model", "topic"]
+    assert found.answers.thresholds == ()
+    shown = run("evaluate", tmp_path, "--log", "lm-eval", "--draws", "19")
+    assert "model = other" in shown
+    assert "No threshold is promised" in shown

@@ -7,7 +7,9 @@ import click
 from calibrant.abstention import choose_threshold, risk_coverage
 from calibrant.cli.options import as_json, column_option, examples, missing, option_of, rows_in, seed
 from calibrant.cli.output import SavedCharts, charts_out, print_sentences, show_json, show_sheet
+from calibrant.cli.reading import log_summary
 from calibrant.cli.rows import refuse_many
+from calibrant.errors import InvalidInputError
 from calibrant.inputs import NamedColumn
 from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
@@ -35,6 +37,10 @@ def abstain(
     refuse_many(file)
     read, _ = read_table(file, [outcome, prediction], [])
     y, p = (NamedColumn(read[name], f"column {name!r}") for name in (outcome, prediction))
+    log = log_summary()
+    if log is not None and log.clustered:
+        got, hint = "got some that belong together", "read them in Python and keep one per cluster"
+        raise InvalidInputError("log", "must have independent answers for a guarantee", got, hint)
     chosen = choose_threshold(y, p, risk=risk, confidence=confidence, missing=missing)
     curve = risk_coverage(y, p, missing=missing, confidence=confidence, draws=draws, seed=seed)
 

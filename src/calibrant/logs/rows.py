@@ -75,9 +75,9 @@ class LogSummary:
     choices: list[str] = field(default_factory=list)  # columns of the probabilities of the choices
 
     def groups(self) -> list[str]:
-        """Return the columns that tell answers apart: tasks and topics, where there are several."""
-        several = {"task": len(self.tasks) > 1, "topic": len(self.topics) > 1}
-        return [name for name, found in several.items() if found]
+        """Return the columns that tell answers apart: models, tasks and topics, where there are several."""
+        found = {"model": self.models, "task": self.tasks, "topic": self.topics}
+        return [name for name, values in found.items() if len(values) > 1]
 
     def title(self) -> str:
         """Return a title for a report: the models, and the tasks if they are few."""
@@ -221,6 +221,7 @@ class LogRows:
         ):
             if value and value not in known:
                 known.append(str(value))
+        self.summary.clustered |= len(self.summary.models) > 1  # by question
         for sample in log.samples():
             self._count(sample)
             yield log, sample
