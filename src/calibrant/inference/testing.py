@@ -244,7 +244,8 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
         scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
         return exceedance(float(scores[0]), scores[1:]), entry.ideal
-    at_once = batched(forecasts, entry)
+    values = entry.null.batch and entry.null.batch(forecasts, forecasts.residuals[None], entry.options)
+    at_once = values is not None
     if not (at_once or entry.null.power):
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
@@ -258,7 +259,8 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         return values_of_residuals(forecasts, entry, null.residuals(generator, rows))
 
     drawn = drawing.run(work, null.width, alone=not at_once)
-    values = values_of_residuals(forecasts, entry, forecasts.residuals[None])
+    if values is None:
+        values = values_of_residuals(forecasts, entry, forecasts.residuals[None])
     centre, mean = centre_of(forecasts, entry), float(drawn.mean())
     if entry.signed or entry.null.two_sided:  # the mean of others depends on how rows are related
         known = _null_mean(forecasts, entry)
