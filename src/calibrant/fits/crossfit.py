@@ -69,15 +69,14 @@ class FoldUnits:
     scale: float
 
     def summed(self, which: npt.NDArray[np.bool_]) -> FoldUnits:
-        level = self.level[which]
+        rows = np.flatnonzero(which)  # several columns are taken faster by places than by a mask
+        level, counts = self.level[rows], self.counts[rows]
+        weights, outcomes = self.weights[rows], self.outcomes[rows]
         starts = np.flatnonzero(np.diff(level, prepend=-1))
-        return FoldUnits(
-            level[starts],
-            np.add.reduceat(self.weights[which], starts),
-            np.add.reduceat(self.outcomes[which], starts),
-            np.add.reduceat(self.counts[which], starts),
-            self.scale,
-        )
+        if len(starts) < len(rows):
+            level, counts = level[starts], np.add.reduceat(counts, starts)
+            weights, outcomes = np.add.reduceat(weights, starts), np.add.reduceat(outcomes, starts)
+        return FoldUnits(level, weights, outcomes, counts, self.scale)
 
 
 def _units(forecasts: Forecasts) -> FoldUnits:
