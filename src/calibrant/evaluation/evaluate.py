@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.evaluation import tables
@@ -174,7 +174,7 @@ def evaluate(
     ids: Any = None,
     measures: Sequence[str] | None = None,
     confidence: float = 0.95,
-    draws: int = 199,
+    draws: int = 999,
     seed: int | None = 0,
     missing: Missing = "error",
     pos_label: Any = None,
@@ -280,10 +280,11 @@ def _audited(
     made_by = sketch is not None and sketch.by and forecasts.binary
     if groups is None and not made_by:
         return None
-    from calibrant.groups.audit import audit
+    from calibrant.groups.audit import DRAWS, audit
 
     data, plain = (forecasts, forecasts.binary) if sketch is None else (sketch, True)
-    found = audit(data, groups=groups, draws=draws, seed=seed, variant="plain" if plain else "real")
+    variant: Literal["plain", "real"] = "plain" if plain else "real"
+    found = audit(data, groups=groups, draws=min(draws, DRAWS), seed=seed, variant=variant)
     whole = rows.get(tables.WHOLE)
     if whole is None or whole.low is None or whole.high is None:
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,21 @@ import numpy as np
 from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
-from calibrant.inference.bootstrap import Resampler, Resamples, coarse
+from calibrant.inference.bootstrap import Resampler, Resamples, coarse, levels_to_simulate
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, score_interval
 from calibrant.inference.null import Drawing, NullOutcomes, null_values
-from calibrant.inference.testing import DEFAULT_TEST, TestResult, by_signs, find_test, law_serves, run_test
+from calibrant.inference.testing import (
+    DEFAULT_TEST,
+    TestResult,
+    by_signs,
+    find_test,
+    levels_to_test_on,
+    run_test,
+)
 from calibrant.metrics.binned import mostly_distinct
 from calibrant.metrics.certificates import NoCertificateError
-from calibrant.metrics.lookup import measure, measures
+from calibrant.metrics.lookup import find_measure, measure, measures
 from calibrant.metrics.null_laws import null_deviation
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import map_threads
@@ -29,12 +35,6 @@ from calibrant.results import Array, Measurement
 SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
 LOCATION_MEASURE = "kuiper"  # where: it names an interval
 MAX_REMAINING_CELLS = 1024  # for intervals without predictions of 0 and 1
-DECIDING_DRAWS = 1999  # of the omnibus test, where fewer leave the verdict to the seed
-VERDICT_LEVEL = 0.05
-MAX_NULL_CELLS = 2048  # more levels than that are merged before anything is simulated
-SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
-ISOTONIC = ("brier-mcb", "ici", "e50", "e90")  # whose intervals need the rows where outcomes are fractions
-MAX_INTERVAL_LEVELS = 50_000  # distinct predictions up to which that takes seconds
 MAX_CACHED = 2**23  # numbers: 64 MB
 
 
@@ -203,21 +203,6 @@ def _stream(generator: np.random.Generator) -> Hashable:
     return (str(seeds.entropy), seeds.spawn_key)
 
 
-class _Cells:
-    """Forecasts to simulate on, with the draws that all measures share."""
-
-    def __init__(self, forecasts: Forecasts) -> None:
-        self.forecasts = forecasts
-
-    @cached_property
-    def null(self) -> CachedNullOutcomes:
-        return CachedNullOutcomes(self.forecasts)
-
-    @cached_property
-    def resampler(self) -> CachedResampler:
-        return CachedResampler(self.forecasts)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class NullSample:
     """The values of a measure on data sets that have these predictions and calibrated outcomes."""
@@ -229,22 +214,32 @@ class NullSample:
 
 
 class NullReference:
-    """Simulates for the rows of one evaluation; a test on merged cells is valid for the cells' statistic."""
+    """Tests and bounds the rows of one evaluation, with draws that all measures share."""
 
     def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
         self.forecasts = forecasts
         self._draws, self._confidence, self._seed = draws, confidence, seed
         self._drawing = Drawing(draws, seed)
-        self._fast, self._slow = (_Cells(coarse(forecasts, most)) for most in (MAX_NULL_CELLS, SLOW_CELLS))
+        self._nulls: dict[int, CachedNullOutcomes] = {}
+        self._resamplers: dict[int, CachedResampler] = {}
 
     @property
     def cells(self) -> int | None:
         """How many cells were simulated, None when that was done on the levels themselves."""
-        merged = self._fast.forecasts
+        merged = levels_to_simulate(self.forecasts, find_measure(SIZE_MEASURE))
         return None if merged is self.forecasts else merged.levels
 
-    def _cells(self, about: Measure) -> _Cells:
-        return self._slow if about.null.batch is None else self._fast
+    def _null(self, about: Measure) -> CachedNullOutcomes:
+        merged = levels_to_test_on(self.forecasts, about)
+        if id(merged) not in self._nulls:
+            self._nulls[id(merged)] = CachedNullOutcomes(merged)
+        return self._nulls[id(merged)]
+
+    def _resampler(self, about: Measure) -> CachedResampler:
+        merged = levels_to_simulate(self.forecasts, about)
+        if id(merged) not in self._resamplers:
+            self._resamplers[id(merged)] = CachedResampler(merged)
+        return self._resamplers[id(merged)]
 
     def _like(self, forecasts: Forecasts, draws: int) -> NullReference:
         return NullReference(forecasts, draws=draws, confidence=self._confidence, seed=self._seed)
@@ -252,13 +247,7 @@ class NullReference:
     def verdict(self) -> TestResult | CalibrantError:
         """Test calibration by the default test, or return why these data allow none."""
         try:
-            about = find_test(DEFAULT_TEST, self.forecasts)
-            tested = self._test(about)
-            # few draws could have put the p-value on the wrong side of the level
-            noise = np.sqrt(tested.pvalue * (1 - tested.pvalue) / max(tested.draws, 1))
-            if 0 < tested.draws < DECIDING_DRAWS and abs(tested.pvalue - VERDICT_LEVEL) <= 3 * noise:
-                return self._like(self.forecasts, DECIDING_DRAWS)._test(about)
-            return tested
+            return self._test(find_test(DEFAULT_TEST, self.forecasts))
         except CalibrantError as error:
             return error
 
@@ -271,17 +260,8 @@ class NullReference:
         return self._like(inner, self._draws)
 
     def _test(self, about: Measure) -> TestResult:
-        cells, law = self._cells(about), about.null.law
-        if self.forecasts.binary and by_signs(self.forecasts):
-            return run_test(cells.forecasts, about, self._drawing)
-        by_law = not self.forecasts.binary or (law is not None and law_serves(self.forecasts, law))
-        return run_test(
-            self.forecasts if by_law else cells.forecasts,
-            about,
-            self._drawing,
-            null=None if by_law else cells.null,
-            method="asymptotic" if by_law and self.forecasts.binary else "auto",  # not to be decided twice
-        )
+        drawn = self.forecasts.binary and not by_signs(self.forecasts)
+        return run_test(self.forecasts, about, self._drawing, null=self._null(about) if drawn else None)
 
     def judged(self, row: ResultRow) -> ResultRow:
         """Add null mean, p-value and interval, as far as the measure and the data allow."""
@@ -321,25 +301,20 @@ class NullReference:
             return self._inner_interval(row, certain)
         if self._confidence == 0:
             return row
-        cells = self._cells(row.about)
-        needs_rows = not self.forecasts.binary and row.about.name in ISOTONIC  # inverted tests need fractions
-        few = self.forecasts.levels <= MAX_INTERVAL_LEVELS and self.forecasts.record_outcomes is not None
-        source = self.forecasts if needs_rows and few else cells.forecasts
+        assert row.value is not None
         interval = bounds(
-            source,
+            self.forecasts,
             row.about,
             self._drawing,
-            value=float(row.about.function.core(source, **row.about.options)),  # of the cells, as are draws
+            value=row.value,
             confidence=self._confidence,
             pvalue=row.pvalue,
-            resampler=None if source is self.forecasts else cells.resampler,
+            resampler=self._resampler(row.about),
         )
-        low, high = interval.lower, interval.upper
-        if is_unbounded(low, high):
+        if is_unbounded(interval.lower, interval.upper):
             return row.noted(NO_INTERVAL)
         method = f"{interval.method} (approximate)"
-        assert row.value is not None  # of the levels, where the interval is that of cells
-        return replace(row, low=min(low, row.value), high=max(high, row.value), interval_method=method)
+        return replace(row, low=interval.lower, high=interval.upper, interval_method=method)
 
     def _inner_interval(self, row: ResultRow, certain: int) -> ResultRow:
         """Add what a logistic fit is without predictions of 0 and 1: no sample bounds what these do."""
@@ -371,6 +346,6 @@ class NullReference:
         """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
         if row.value is None or row.pvalue is None or not self.forecasts.binary or by_signs(self.forecasts):
             return None
-        cells = self._cells(row.about)
-        values = null_values(cells.forecasts, row.about, cells.null, self._drawing)
+        null = self._null(row.about)
+        values = null_values(null.forecasts, row.about, null, self._drawing)
         return NullSample(row.about.name, values, row.value, row.pvalue)

@@ -38,6 +38,7 @@ from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidR
 from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
+DRAWS = 199  # where more could change which groups are wrong, more are made
 MIN_COMPILED_WORK = 500_000  # records times subpopulations wanted, from which compiling repays
 MAX_FRUITLESS_PATHS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
@@ -52,7 +53,7 @@ def audit(
     subpopulations: int = 1000,
     min_size: int = 10,
     min_variance: float = 0.0,
-    draws: int = 199,
+    draws: int = DRAWS,
     seed: int | None = 0,
     depth: int = 2,
     limit: int = 10_000,

@@ -13,9 +13,9 @@ from calibrant.columns import code_columns, named_columns
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import percent
 from calibrant.groups.audit_result import Group
-from calibrant.groups.gap_interval import wilson_interval
 from calibrant.groups.rules import Rule, label_in_words
 from calibrant.groups.statistics import ROWS
+from calibrant.inference.gap_interval import wilson_interval
 from calibrant.inputs import closed_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.records import Missing, check_records

@@ -23,9 +23,9 @@ from calibrant.groups.compare_groups_result import (
     Trend,
     WithinGroup,
 )
-from calibrant.groups.gap_interval import Codes, row_interval
 from calibrant.groups.rules import label_in_words
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
+from calibrant.inference.gap_interval import Codes, row_interval
 from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inference.odds_shift import common_shift, odds_of
 from calibrant.inference.pvalues import MORE_DRAWS, holm

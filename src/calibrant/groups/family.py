@@ -17,11 +17,11 @@ import numpy as np
 
 from calibrant.clusters import Clusters
 from calibrant.groups.audit_result import CONFIDENCE, Group, GroupCurve, NotTested
-from calibrant.groups.gap_interval import binary_moments, difference_interval, row_interval
 from calibrant.groups.rules import Rule
 from calibrant.groups.statistics import MIN_THREADED_MEMBERS, Curves, Terms, Variant
 from calibrant.groups.stratified import OverallCurve
 from calibrant.groups.subpopulations import Batch, Lists, Partition
+from calibrant.inference.gap_interval import binary_moments, difference_interval, row_interval
 from calibrant.inference.pvalues import (
     LEVEL,
     MORE_DRAWS,

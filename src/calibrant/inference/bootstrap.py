@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -327,6 +327,22 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     ends = np.searchsorted(values, [np.nextafter(0.0, 1.0), 1.0])
     starts = np.unique(np.concatenate([[0], by_weight, by_value, ends]))
     return np.asarray(starts[starts < forecasts.levels], dtype=np.intp)
+
+
+MAX_SIMULATED_LEVELS = 1024
+SIMULATED_CELLS = 512
+
+
+def levels_to_simulate(forecasts: Forecasts, entry: Measure, most: int = MAX_SIMULATED_LEVELS) -> Forecasts:
+    """Merge more levels than draws need: the same for tests, intervals and evaluations.
+
+    Merging sees predictions alone, so tests stay exact. Errors per level and fractions need the levels.
+    """
+    if entry.needs_level_sets or not forecasts.binary or forecasts.levels <= most:
+        return forecasts
+    if "_merged" not in forecasts.__dict__:  # once, whatever is simulated
+        forecasts.__dict__["_merged"] = coarse(forecasts, SIMULATED_CELLS)
+    return cast("Forecasts", forecasts.__dict__["_merged"])
 
 
 def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:

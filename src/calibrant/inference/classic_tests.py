@@ -96,21 +96,23 @@ def _least_varied(forecasts: Forecasts, groups: int) -> Array:
 
 def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     settings = hosmer_lemeshow.settings(options)
-    starts, spread = _bins(forecasts, settings["groups"])
+    groups = settings["groups"]
+    starts, spread = _bins(forecasts, groups)
     degrees = _degrees(spread, settings["fitted"])
     if degrees < 1:
         got = f"got {pluralize(len(starts), 'bin')}"
         raise InvalidInputError("groups", "must leave a degree of freedom", got)
 
-    def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
-        return _chi_square(np.add.reduceat(residuals, starts, axis=1), spread)
+    def batch(others: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
+        cuts, varied = (starts, spread) if others is forecasts else _bins(others, groups)
+        return _chi_square(np.add.reduceat(residuals, cuts, axis=1), varied)
 
     law = Law(
         f"chi-square with {degrees} degrees of freedom",
         lambda x: log_chi_square_tail(x, degrees),
         float(degrees),
         lambda forecasts: 1.0,
-        leverage=lambda others: _least_varied(others, settings["groups"]),
+        leverage=lambda others: _least_varied(others, groups),
     )
     meaning = "squared residual over variance, summed over bins of equal weight"
     return _test(hosmer_lemeshow, "Hosmer-Lemeshow statistic", meaning, Null(batch=batch, law=law))

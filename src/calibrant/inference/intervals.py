@@ -13,15 +13,15 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
-    Coarsened,
     Resampler,
-    coarsen_for_interval,
+    levels_to_simulate,
     lower_quantile,
     resampled_deviations,
     resampled_values,
     seminorm_power,
     upper_quantile,
 )
+from calibrant.inference.gap_interval import binary_moments, difference_interval, row_interval
 from calibrant.inference.inversion import BY_SCORE, inverted, score_interval
 from calibrant.inference.null import (
     ClusterSummary,
@@ -29,10 +29,14 @@ from calibrant.inference.null import (
     NullOutcomes,
     SignNull,
     batched,
+    check_enough,
     cluster_summary,
     is_clustered,
     measured,
     null_values,
+    record_clusters,
+    record_outcomes,
+    record_weights,
     with_options,
 )
 from calibrant.inference.pvalues import is_rejected
@@ -67,7 +71,6 @@ def is_unbounded(lower: float, upper: float) -> bool:
 
 NULL_DRAWS = 99  # enough for a mean
 SLOW_NULL_DRAWS = 19  # where each draw costs a whole evaluation
-FEW_DRAWS = 199  # of a test that only has to say whether calibration is rejected, unless it is close
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,7 +96,6 @@ class ConfidenceInterval(Result):
     seed: int
     note: str = ""  # why there is no interval, where there is none
     cells: int | None = None  # what was simulated on, where levels were merged
-    added: float = 0.0  # half-width added for that, in the unit of the value (its root for ATB)
     clusters: ClusterSummary | None = None  # where rows belong together
 
     DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
@@ -149,9 +151,9 @@ def confidence_interval(
 
     Whole clusters are resampled where `clusters` are given, with Student's quantiles for their number. All of
     this is approximate; what is exact is that an error's lower end is above 0 (and a signed measure's
-    interval leaves out its ideal) only if the exact test rejects at 1 - confidence. From 16,384 distinct
-    predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled on `cells` of
-    neighbouring predictions; what these can change is `added` to either side (of the root, for ATB).
+    interval leaves out its ideal) only if the exact test rejects at 1 - confidence. More than 1,024 distinct
+    predictions are merged into 512 for the draws, and `cells` says so; the value is that of all predictions.
+    `evaluate` and the gate give the same interval.
 
     Parameters
     ----------
@@ -173,16 +175,16 @@ def confidence_interval(
     drawing = Drawing.checked(draws, seed, threads, progress)
     check_resampling(forecasts.n)
     row = with_options(find_measure(measure), options)
-    value, grid = float(row.function.core(forecasts, **row.options)), Coarsened(forecasts)
+    value, cells = float(row.function.core(forecasts, **row.options)), None
     if method == "guaranteed":
         drawing = replace(drawing, draws=0)
         found = _guaranteed(forecasts, row.name, confidence, options)
     elif method == "auto":
-        grid = coarsen_for_interval(forecasts, row, confidence)
-        known: dict[str, Any] = {"value": value, "confidence": confidence, "added": grid.added}
-        resampler = None if grid.starts is None else Resampler(grid.forecasts)
-        found = bounds(forecasts, row, drawing, resampler=resampler, **known)
+        found = bounds(forecasts, row, drawing, value=value, confidence=confidence)
         found = found._replace(method=f"{found.method} (approximate)")
+        simulated = levels_to_simulate(forecasts, row)
+        drawn = "bootstrap" in found.method or "inverted" in found.method
+        cells = simulated.levels if drawn and simulated is not forecasts else None
     else:
         raise reject_name("method", method, ["auto", "guaranteed"])
     return ConfidenceInterval(
@@ -191,15 +193,14 @@ def confidence_interval(
         lower=found.lower,
         upper=found.upper,
         confidence=confidence,
-        null_mean=mean_if_calibrated(grid.forecasts, row, drawing.seed),
+        null_mean=mean_if_calibrated(forecasts, row, drawing.seed),
         corrected=_unbiased(forecasts, row, value),
         method=found.method,
         n=forecasts.n,
         draws=drawing.draws,
         seed=drawing.seed,
         note=NO_INTERVAL if is_unbounded(found.lower, found.upper) else "",
-        cells=grid.cells,
-        added=grid.added,
+        cells=cells,
         clusters=cluster_summary(forecasts) if is_clustered(forecasts) else None,
     )
 
@@ -232,20 +233,21 @@ def bounds(
     confidence: float,
     pvalue: float | None = None,
     resampler: Resampler | None = None,
-    added: float = 0.0,
 ) -> Bounds:
-    """Return the interval and its method; `resampler` may be of merged levels, which have `added` to it."""
+    """Return the interval and its method.
+
+    `resampler` may keep earlier draws; `pvalue` is that of the exact test, if it is known.
+    """
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
         found = score_interval(forecasts, entry.name, value=value, confidence=confidence)
         method = "score test"
         if entry.name == "c-statistic":  # calibration does not say what it is
             return Bounds(*found, method)
+    elif entry.name == "in-the-large":
+        found, method = mean_gap_interval(forecasts, confidence), "Student and Wilson"
     else:
-        resampler = Resampler(forecasts) if resampler is None else resampler
-        centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), entry)
-        forecasts = resampler.forecasts
-        found, method = _resampled(entry, resampler, drawing, value, confidence, centre, added)
+        found, method = _resampled(forecasts, entry, drawing, value, confidence, resampler)
     least, most = entry.reachable()
     # chance raises some estimates above all that the data support: an interval still holds its estimate
     lower, upper = min(value, max(least, found[0])), max(value, min(most, found[1]))
@@ -253,38 +255,60 @@ def bounds(
     untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, entry))
     if not (untested or lower <= entry.ideal <= upper):
         if pvalue is None:
-            silent = replace(drawing, progress=None)
-            few = replace(silent, draws=min(drawing.draws, FEW_DRAWS))
-            tested = run_test(forecasts, entry, few, level=None)
-            if tested.could_flip(1 - confidence):
-                tested = run_test(forecasts, entry, silent, level=1 - confidence)
-            pvalue = tested.pvalue
+            level = max(1 - confidence, 1e-12)
+            pvalue = run_test(forecasts, entry, replace(drawing, progress=None), level=level).pvalue
         if not is_rejected(pvalue, confidence):
             lower, upper = min(lower, entry.ideal), max(upper, entry.ideal)
     return Bounds(lower, upper, method)
 
 
+def mean_gap_interval(forecasts: Forecasts, confidence: float) -> tuple[float, float]:
+    """Return the interval of mean outcome minus mean prediction, as audits give it for a group."""
+    if is_clustered(forecasts):
+        predictions = np.repeat(forecasts.values, forecasts.counts)
+        residuals = record_weights(forecasts) * (record_outcomes(forecasts) - predictions)
+        check_enough(cluster_summary(forecasts), record_clusters(forecasts), residuals)
+    known = forecasts.record_outcomes is not None
+    if known or is_clustered(forecasts):
+        clusters = record_clusters(forecasts).codes if is_clustered(forecasts) else None
+        rows = np.repeat(forecasts.values, forecasts.counts), record_outcomes(forecasts)
+        found = row_interval(*rows, forecasts.record_weights, clusters, confidence)
+    else:
+        rate, v = forecasts.outcomes / forecasts.weights, forecasts.values
+        squares = dot(forecasts.weights, rate * (1 - v) ** 2 + (1 - rate) * v**2)
+        size = 1 / float(forecasts.squared_weights.sum())
+        means = forecasts.mean_prediction, forecasts.base_rate
+        moments = binary_moments(*(np.array([one]) for one in (size, *means, squares)))
+        low, high = difference_interval(moments, confidence)
+        found = float(low[0]), float(high[0])
+    return (-math.inf, math.inf) if math.isnan(found[0]) else found
+
+
 def _resampled(
+    forecasts: Forecasts,
     entry: Measure,
-    resampler: Resampler,
     drawing: Drawing,
     value: float,
     confidence: float,
-    centre: float,
-    added: float,
+    resampler: Resampler | None,
 ) -> tuple[tuple[float, float], str]:
-    forecasts, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
+    """Return an interval around the value of the levels, from draws on merged ones if they are many."""
+    resampler = Resampler(levels_to_simulate(forecasts, entry)) if resampler is None else resampler
+    simulated, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
+    centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), entry)
     low, high, wider = min(value, centre), max(value, centre), resampler.widening(confidence)
     moved = resampled_deviations(entry, resampler, drawing)
     if moved is not None:
-        power = seminorm_power(forecasts, entry) or 1
-        reach = wider * upper_quantile(moved, confidence) + added
+        power = seminorm_power(simulated, entry) or 1
+        reach = wider * upper_quantile(moved, confidence)
         ends = around(low, reach, power)[0], around(high, reach, power)[1]
         return ends, f"bootstrap of the deviation{of_sketch}"
     if entry.complete and not entry.signed:
-        return inverted(forecasts, entry, drawing, value, confidence), f"inverted tests{of_sketch}"
+        seen = value if simulated is forecasts else measured(simulated, entry)
+        return inverted(simulated, entry, drawing, seen, confidence), f"inverted tests{of_sketch}"
     values = resampled_values(entry, resampler, drawing)
-    reach = wider * central(np.abs(values - centre), 2 * confidence - 1)[1]
+    middle = measured(simulated.with_outcomes(resampler.centre), entry)
+    reach = wider * central(np.abs(values - middle), 2 * confidence - 1)[1]
     return (low - reach, high + reach), f"bootstrap{of_sketch}"
 
 
@@ -335,9 +359,10 @@ def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float
         return exact
     if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, entry)):
         return math.nan
-    null = SignNull(forecasts) if by_signs(forecasts) else NullOutcomes(forecasts)
-    draws = NULL_DRAWS if batched(forecasts, entry) else SLOW_NULL_DRAWS
-    values = null_values(forecasts, entry, null, Drawing(draws, seed, threads=1))
+    simulated = levels_to_simulate(forecasts, entry)
+    null = SignNull(simulated) if by_signs(forecasts) else NullOutcomes(simulated)
+    draws = NULL_DRAWS if batched(simulated, entry) else SLOW_NULL_DRAWS
+    values = null_values(simulated, entry, null, Drawing(draws, seed, threads=1))
     return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrantError, Hint, InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import at_floor, format_value, pluralize, pvalue_phrase
+from calibrant.inference.bootstrap import MAX_SIMULATED_LEVELS, MAX_UNMERGED_LEVELS, levels_to_simulate
 from calibrant.inference.classic_tests import (
     bounded_leverage,
     explain_rejection,
@@ -142,14 +143,16 @@ def run_test(
     """Test calibration; draw ten times as many where the p-value is within simulation error of `level`."""
     if method not in ("auto", "exact", "asymptotic"):
         raise reject_name("method", method, ["auto", "exact", "asymptotic", "validity"])
-    signs = SignNull(forecasts) if by_signs(forecasts, kind, method) else None
+    simulated = levels_to_test_on(forecasts, entry)
+    signs = SignNull(simulated) if by_signs(forecasts, kind, method) else None
+    taken = _taken(forecasts, entry)
     guarded = kind == "auto" and forecasts.binary and not forecasts.outcome_weighted
 
     def test(draws: int) -> TestResult:
         counted = replace(drawing, draws=draws)
         if signs is not None:
-            return _sign_test(signs, entry, method, guarded, counted)
-        return _exact_test(forecasts, entry, method, _taken(forecasts, entry), null, counted)
+            return _sign_test(signs, entry, method, taken, guarded, counted)
+        return _exact_test(forecasts, entry, method, taken, null, counted)
 
     if level is None:
         return test(drawing.draws)
@@ -165,21 +168,29 @@ def _exact_test(
     drawing: Drawing,
 ) -> TestResult:
     value, details = taken
-    mean, centre = _null_mean(forecasts, entry), centre_of(forecasts, entry)
+    mean = _null_mean(forecasts, entry)
     law, reason = _law_to_use(forecasts, entry, method)
     if law is not None:
-        bad, scale = float(badness(entry, value, centre)), law.scale(forecasts)
+        bad, scale = float(badness(entry, value, centre_of(forecasts, entry))), law.scale(forecasts)
         log_p = law.log_tail(bad / scale) if scale > 0 else 0.0 if bad <= 1e-12 else -math.inf
         found = math.exp(log_p), log_p, law.mean * scale if mean is None else mean
         reason = f"{law.name}: {reason}"
         return TestResult(entry.name, value, *found, "asymptotic", reason, forecasts.n, 0, None, details)
-    null = NullOutcomes(forecasts) if null is None else null
-    values = null_values(forecasts, entry, null, drawing)
-    pvalue = exceedance(badness(entry, value, centre), badness(entry, values, centre))
+    null = NullOutcomes(levels_to_test_on(forecasts, entry)) if null is None else null
+    simulated = null.forecasts
+    values, centre = null_values(simulated, entry, null, drawing), centre_of(simulated, entry)
+    seen = value if simulated is forecasts else float(entry.function.core(simulated, **entry.options))
+    pvalue = exceedance(badness(entry, seen, centre), badness(entry, values, centre))
     found = pvalue, math.log(pvalue), _finite_mean(values) if mean is None else mean
     kind = "exact" if null.exact else "approximate"
     drawn = drawing.draws, drawing.seed
     return TestResult(entry.name, value, *found, kind, reason, forecasts.n, *drawn, details)
+
+
+def levels_to_test_on(forecasts: Forecasts, entry: Measure) -> Forecasts:
+    """Return what outcomes are drawn for; statistics with a limit law are the same by law and by draws."""
+    most = MAX_SIMULATED_LEVELS if entry.null.law is None else MAX_UNMERGED_LEVELS
+    return levels_to_simulate(forecasts, entry, most)
 
 
 def _taken(forecasts: Forecasts, entry: Measure) -> tuple[float, dict[str, Any]]:
@@ -212,11 +223,18 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
     return signs
 
 
-def _sign_test(null: SignNull, entry: Measure, method: Method, guarded: bool, drawing: Drawing) -> TestResult:
+def _sign_test(
+    null: SignNull,
+    entry: Measure,
+    method: Method,
+    taken: tuple[float, dict[str, Any]],
+    guarded: bool,
+    drawing: Drawing,
+) -> TestResult:
     """Test by random signs; `guarded` takes the larger p-value of this and of the exact test."""
     forecasts, found = null.forecasts, null.check_enough()
     law, reason = _law_of_signs(null, entry, method)
-    value, details = taken = _taken(forecasts, entry)
+    value, details = taken
     if law is not None:  # scaled by the squares that the records show
         scale = law.scale(forecasts) if law.fractions else float(np.linalg.norm(null.record_residuals))
         bad = float(badness(entry, value, 0.0 if entry.signed else entry.ideal))
@@ -380,10 +398,12 @@ def calibration_test(
     """Test whether the forecasts are calibrated, with any measure of the registry as the statistic.
 
     Under calibration, independent outcomes are Bernoulli(v), so the exact null draws them `draws` times and
-    counts: p = (1 + number at least as bad) / (draws + 1), which is valid for any measure at any n. A limit
-    law, where there is one (omnibus, Kuiper, KS, Brier, which is Spiegelhalter's test, and calibration in the
-    large), reaches far into the tail. "validity" is the test of the truthfulness paper:
-    `details["accepted"]` while ATB <= 1/T, with a p-value by Markov's inequality, far from sharp.
+    counts: p = (1 + number at least as bad) / (draws + 1), which is valid for any measure at any n. More than
+    1,024 distinct predictions are merged into 512 for the draws, and for the value that these are compared
+    with; the statistic is that of all predictions. A limit law, where there is one (omnibus, Kuiper, KS,
+    Brier, which is Spiegelhalter's test, and calibration in the large), reaches far into the tail. "validity"
+    is the test of the truthfulness paper: `details["accepted"]` while ATB <= 1/T, with a p-value by Markov's
+    inequality, far from sharp.
 
     Random signs multiply all residuals of a cluster by one sign per draw. No variance is modeled, whatever
     the correlation; the p-value is approximate in the number of clusters. With outcomes of 0 and 1 in
