@@ -241,7 +241,7 @@ def test_ties_in_any_order_give_one_pvalue():
 
 def test_a_weighted_sketch_is_simulated_from_its_squared_weights_and_says_so():
     rng = np.random.default_rng(1)
-    f = calibrated("weights", 2000, rng)
+    f = calibrated("weights", 1000, rng)
     bare = cb.Forecasts.from_levels(
         f.values, f.weights, f.outcomes, squared_weights=f.squared_weights, counts=f.counts, total_weight=1.0
     )

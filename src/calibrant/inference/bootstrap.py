@@ -82,8 +82,10 @@ class Resampler:
             self._sum_by_cluster()
             self.width = max(self._clusters.number, 4 * forecasts.levels)
         elif forecasts.record_outcomes is not None:
-            self._draw_method = Resampler._by_records
+            many = forecasts.binary and forecasts.n >= MIN_BINOMIAL_RECORDS * 4 * forecasts.levels
+            self._draw_method = Resampler._by_kinds if many else Resampler._by_records
             if forecasts.censoring is not None and forecasts.record_weights is not None:
+                self._draw_method = Resampler._by_records
                 self._sample = _censored_sample(forecasts)
                 self.width = len(self._sample)
         elif has_equal_weights(forecasts) and forecasts.binary:
@@ -95,10 +97,12 @@ class Resampler:
                 cells = np.concatenate([ones, forecasts.counts - ones])
                 self._cell_of = np.repeat(np.arange(len(cells)), cells)
         else:
-            self._draw_method = Resampler._by_sketch
-            self.exact, self.width = False, 2 * forecasts.levels
+            self._draw_method = Resampler._by_kinds
+            self.exact = False
         self.mixed = _mixed(added, self._independent)
         self.centre = self.centre_of(forecasts)
+        if self._draw_method is Resampler._by_kinds:
+            self._kinds, self.width = _kinds(forecasts, self.mixed), 4 * forecasts.levels
 
     def centre_of(self, forecasts: Forecasts) -> Array:
         return np.asarray((1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights)
@@ -180,18 +184,38 @@ class Resampler:
         counts[row, level] += 1
         return Resamples(weights, outcomes, squares / total**2, counts)
 
-    def _by_sketch(self, generator: np.random.Generator, rows: int) -> Resamples:
-        f, parts = self.forecasts, TwoPointWeights.of(self.forecasts)
-        rates = np.clip(self.centre / f.weights, 0.0, 1.0)
-        numbers = np.concatenate([parts.heavy, parts.light])
-        drawn = generator.multinomial(f.n, numbers / f.n, size=rows)
-        events = generator.binomial(drawn, np.concatenate([rates, rates]))
-        each = np.concatenate([parts.heavy_weight, parts.light_weight])
-        total = (drawn * each).sum(axis=1, keepdims=True)
-        share = each / np.where(total > 0, total, 1.0)
-        terms = (drawn * share, events * share, drawn * share * each, drawn * 1.0)
-        weights, ones, squares, counts = (term[:, : f.levels] + term[:, f.levels :] for term in terms)
-        return Resamples(weights, ones, squares, counts)
+    def _by_kinds(self, generator: np.random.Generator, rows: int) -> Resamples:
+        """Draw how many records of each kind there are, and how many of them have the event."""
+        f, (numbers, each, rates) = self.forecasts, self._kinds
+        drawn = generator.multinomial(f.n, numbers.ravel() / numbers.sum(), size=rows)
+        events = generator.binomial(drawn, rates.ravel())
+        total = (drawn * each.ravel()).sum(axis=1, keepdims=True)
+        share = each.ravel() / np.where(total > 0, total, 1.0)
+        terms = (drawn * share, events * share, drawn * share**2, drawn * 1.0)
+        return Resamples(*(term.reshape(rows, *numbers.shape).sum(axis=1) for term in terms))
+
+
+def _kinds(forecasts: Forecasts, mixed: float) -> tuple[Array, Array, Array]:
+    """Return number, weight and rate of heavy and light records per level: of events and others, if known."""
+    f, outcomes = forecasts, forecasts.record_outcomes
+    if outcomes is None:
+        parts = TwoPointWeights.of(f)
+        rates = np.clip((1 - mixed) * f.outcomes / f.weights + mixed / 2, 0.0, 1.0)
+        terms = (parts.heavy, parts.light), (parts.heavy_weight, parts.light_weight), (rates, rates)
+        return np.stack(terms[0]), np.stack(terms[1]), np.stack(terms[2])
+    level_of, weights = np.repeat(np.arange(f.levels), f.counts), record_weights(f)
+    numbers, each, chances = [], [], []
+    for outcome, rate in ((1.0, 1 - mixed / 2), (0.0, mixed / 2)):  # weights may follow the outcome
+        chosen = outcomes == outcome
+        terms = (np.ones(f.n), weights, weights**2)
+        sums = [np.bincount(level_of[chosen], term[chosen], f.levels) for term in terms]
+        there = sums[0] > 0
+        count, *masses = (np.where(there, one, 1.0) for one in sums)
+        parts = TwoPointWeights.of_sums(count.astype(np.int64), *masses)
+        numbers += [parts.heavy * there, parts.light * there]
+        each += [parts.heavy_weight, parts.light_weight]
+        chances += [np.full(f.levels, rate)] * 2
+    return np.stack(numbers), np.stack(each), np.stack(chances)
 
 
 def _censored_sample(forecasts: Forecasts) -> Censored:
@@ -329,16 +353,20 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     return np.asarray(starts[starts < forecasts.levels], dtype=np.intp)
 
 
-MAX_SIMULATED_LEVELS = 1024
+MAX_SIMULATED_LEVELS = 1024  # distinct predictions that are simulated as they are
 SIMULATED_CELLS = 512
+MAX_RESAMPLED_FRACTIONS = (
+    50_000  # records; more take minutes, and merged their interval is wider than it need be
+)
 
 
-def levels_to_simulate(forecasts: Forecasts, entry: Measure, most: int = MAX_SIMULATED_LEVELS) -> Forecasts:
+def levels_to_simulate(forecasts: Forecasts, entry: Measure, most: int | None = None) -> Forecasts:
     """Merge more levels than draws need: the same for tests, intervals and evaluations.
 
-    Merging sees predictions alone, so tests stay exact. Errors per level and fractions need the levels.
+    Merging sees predictions alone, so tests stay exact. Errors per level need the levels, fractions records.
     """
-    if entry.needs_level_sets or not forecasts.binary or forecasts.levels <= most:
+    fractions = not forecasts.binary and forecasts.n <= MAX_RESAMPLED_FRACTIONS
+    if entry.needs_level_sets or fractions or forecasts.levels <= (most or MAX_SIMULATED_LEVELS):
         return forecasts
     if "_merged" not in forecasts.__dict__:  # once, whatever is simulated
         forecasts.__dict__["_merged"] = coarse(forecasts, SIMULATED_CELLS)
@@ -367,7 +395,7 @@ def merged_levels(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecas
         total_weight=forecasts.total_weight,
         binary=forecasts.binary,
         record_weights=forecasts.record_weights,
-        record_outcomes=forecasts.record_outcomes if related else None,  # random signs need the records
+        record_outcomes=forecasts.record_outcomes if related or forecasts.binary else None,
         clusters=forecasts.clusters,
         censoring=forecasts.censoring,
     )

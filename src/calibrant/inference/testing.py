@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrantError, Hint, InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import at_floor, format_value, pluralize, pvalue_phrase
-from calibrant.inference.bootstrap import MAX_SIMULATED_LEVELS, MAX_UNMERGED_LEVELS, levels_to_simulate
+from calibrant.inference.bootstrap import MAX_UNMERGED_LEVELS, levels_to_simulate
 from calibrant.inference.classic_tests import (
     bounded_leverage,
     explain_rejection,
@@ -189,8 +189,7 @@ def _exact_test(
 
 def levels_to_test_on(forecasts: Forecasts, entry: Measure) -> Forecasts:
     """Return what outcomes are drawn for; statistics with a limit law are the same by law and by draws."""
-    most = MAX_SIMULATED_LEVELS if entry.null.law is None else MAX_UNMERGED_LEVELS
-    return levels_to_simulate(forecasts, entry, most)
+    return levels_to_simulate(forecasts, entry, None if entry.null.law is None else MAX_UNMERGED_LEVELS)
 
 
 def _taken(forecasts: Forecasts, entry: Measure) -> tuple[float, dict[str, Any]]:
