@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, cast
 
 import numpy as np
@@ -28,10 +27,8 @@ from calibrant.inference.null import (
     record_weights,
     values_of_residuals,
 )
-from calibrant.kernels.cumulative import curve_moves
 from calibrant.metrics.distance.lower import deviation_applies
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import dot
 from calibrant.results import Array
 
 MIXED_IN_RECORDS = 2.0  # records of either outcome that are mixed into what is resampled
@@ -201,8 +198,11 @@ def _kinds(forecasts: Forecasts, mixed: float) -> tuple[Array, Array, Array]:
     if outcomes is None:
         parts = TwoPointWeights.of(f)
         rates = np.clip((1 - mixed) * f.outcomes / f.weights + mixed / 2, 0.0, 1.0)
-        terms = (parts.heavy, parts.light), (parts.heavy_weight, parts.light_weight), (rates, rates)
-        return np.stack(terms[0]), np.stack(terms[1]), np.stack(terms[2])
+        return (
+            np.stack([parts.heavy, parts.light]),
+            np.stack([parts.heavy_weight, parts.light_weight]),
+            np.stack([rates, rates]),
+        )
     level_of, weights = np.repeat(np.arange(f.levels), f.counts), record_weights(f)
     numbers, each, chances = [], [], []
     for outcome, rate in ((1.0, 1 - mixed / 2), (0.0, mixed / 2)):  # weights may follow the outcome
@@ -332,11 +332,10 @@ def lower_quantile(values: Array, share: float) -> float:
     return -upper_quantile(-values, 1 - share)
 
 
-MIN_CELLS = 1024
-MAX_UNMERGED_LEVELS = 16_384  # levels; fewer are simulated as they are
-MAX_ADDED_SHARE = 0.01  # of the interval's half-width
-MIN_BIAS_SHARE = math.sqrt(0.5)  # all measures with a `merging` are at least this times |mean residual|
-SIGMAS = 4.0  # standard deviations added to the mean of what merging changes
+MAX_SIMULATED_LEVELS = 1024  # distinct predictions that are simulated as they are
+SIMULATED_CELLS = 512
+MAX_UNMERGED_LEVELS = 16_384  # the same where a limit law takes over soon
+MAX_RESAMPLED_FRACTIONS = 50_000  # records; of more, merged, an interval is wider than it need be
 
 
 def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
@@ -351,13 +350,6 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     ends = np.searchsorted(values, [np.nextafter(0.0, 1.0), 1.0])
     starts = np.unique(np.concatenate([[0], by_weight, by_value, ends]))
     return np.asarray(starts[starts < forecasts.levels], dtype=np.intp)
-
-
-MAX_SIMULATED_LEVELS = 1024  # distinct predictions that are simulated as they are
-SIMULATED_CELLS = 512
-MAX_RESAMPLED_FRACTIONS = (
-    50_000  # records; more take minutes, and merged their interval is wider than it need be
-)
 
 
 def levels_to_simulate(forecasts: Forecasts, entry: Measure, most: int | None = None) -> Forecasts:
@@ -402,55 +394,3 @@ def merged_levels(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecas
     if forecasts.censoring is not None:  # resamples estimate the censoring again, from all rows
         made.__dict__["records"] = forecasts.records
     return made
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coarsened:
-    forecasts: Forecasts
-    starts: npt.NDArray[np.intp] | None = None  # of the cells; None where nothing was merged
-    added: float = 0.0  # by merging, to the value or to its root: whichever is a seminorm
-
-    @property
-    def cells(self) -> int | None:
-        return None if self.starts is None else self.forecasts.levels
-
-
-def coarsen_for_interval(forecasts: Forecasts, entry: Measure, confidence: float) -> Coarsened:
-    """Merge into the fewest cells that widen an interval by less than 1%; docs/interval-proofs.md has why."""
-    clusters = forecasts.clusters if is_clustered(forecasts) else None
-    counted = clusters is not None or forecasts.record_outcomes is None
-    counted = counted and forecasts.binary and has_equal_weights(forecasts)
-    if entry.null.merging is None or forecasts.levels < MAX_UNMERGED_LEVELS or not counted:
-        return Coarsened(forecasts)
-    v, mixed = forecasts.values, _mixed(MIXED_IN_RECORDS, forecasts.n)
-    rate = np.clip((1 - mixed) * forecasts.outcomes / forecasts.weights + mixed / 2, 0.0, 1.0)
-    # of the residual of each level: sum of w^2 (y - v)^2
-    variance = forecasts.squared_weights * (rate * (1 - v) ** 2 + (1 - rate) * v**2)
-    whole, spanned = float(variance.sum()), 1.0
-    if clusters is not None:
-        level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
-        residuals = (record_outcomes(forecasts) - v[level_of]) / forecasts.n
-        spanned = float(np.square(np.bincount(clusters.codes)).sum()) / forecasts.n
-        whole = max(whole, float(np.square(clusters.total(residuals - residuals.mean())).sum()))
-    reach = MIN_BIAS_SHARE * NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(whole)
-    cells, sigmas = MIN_CELLS, SIGMAS * math.sqrt(spanned)
-    while 4 * cells <= forecasts.levels:
-        starts = cell_starts(forecasts, cells)
-        taken = merged_levels(forecasts, starts)
-        together: Array | float = 1.0
-        if clusters is not None:
-            cell_of = np.repeat(np.arange(len(starts)), np.add.reduceat(forecasts.counts, starts))
-            pairs, place = np.unique(cell_of * clusters.number + clusters.codes, return_inverse=True)
-            most = np.square(np.bincount(place.reshape(-1), np.abs(residuals)))
-            ratio = np.bincount(pairs // clusters.number, most) / np.bincount(cell_of, residuals**2)
-            together = np.repeat(ratio, np.diff(starts, append=forecasts.levels))
-        areas, squares, apart = curve_moves(
-            v, variance * together, spanned * forecasts.squared_weights, taken.values, starts
-        )
-        area = float(areas.sum()) + sigmas * math.sqrt(dot(areas, areas))
-        length = math.sqrt(float(squares.sum()) + sigmas * math.sqrt(3 * dot(squares, squares)))
-        added = entry.null.merging(area, length, entry.options) + SIGMAS * math.sqrt(apart)
-        if added <= MAX_ADDED_SHARE * reach:
-            return Coarsened(taken, starts, added)
-        cells *= 2
-    return Coarsened(forecasts)

@@ -19,15 +19,17 @@ from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import (
     MAX_UNMERGED_LEVELS,
+    SIMULATED_CELLS,
     DrawnRecords,
     Resamples,
-    coarsen_for_interval,
+    cell_starts,
+    levels_to_simulate,
     seminorm_power,
     values_of_resamples,
 )
 from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
 from calibrant.inference.compare_result import DRAWS, Comparison, Difference, error_of, may_flip
-from calibrant.inference.intervals import around, central, check_resampling
+from calibrant.inference.intervals import central, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
 from calibrant.inference.null import (
     Drawing,
@@ -97,7 +99,6 @@ class CellModel:
     cells: Forecasts  # its levels, or these merged
     starts: Array  # the smallest prediction of each cell
     merged: bool
-    widening: float = 0.0
     shift: float = 0.0  # its error on the levels minus its error on the cells
 
     def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
@@ -112,22 +113,21 @@ class CellModel:
 
 
 def on_cells(
-    forecasts: Mapping[str, Forecasts], entry: Measure, values: Mapping[str, float], confidence: float
+    forecasts: Mapping[str, Forecasts], entry: Measure, values: Mapping[str, float]
 ) -> list[CellModel]:
     """Return the models on levels (few) or merged levels (many); none unless all can be counted there."""
 
     def made(name: str) -> CellModel | None:
-        model, value = forecasts[name], values[name]
-        grid = coarsen_for_interval(model, entry, confidence)
-        if grid.starts is not None:
-            widening = around(value, grid.added, seminorm_power(grid.forecasts, entry))[1] - value
-            shift = value - measured(grid.forecasts, entry)
-            return CellModel(grid.forecasts, model.values[grid.starts], True, widening, shift)
+        model = forecasts[name]
         counted = model.binary and model.record_outcomes is None and has_equal_weights(model)
-        few = model.levels < MAX_UNMERGED_LEVELS <= model.n
-        if few and counted and entry.null.residuals_only and batched(model, entry):
+        countable = counted and entry.null.residuals_only and batched(model, entry)
+        if model.n < MAX_UNMERGED_LEVELS or not countable:
+            return None
+        merged = levels_to_simulate(model, entry)
+        if merged is model:
             return CellModel(model, model.values, merged=False)
-        return None
+        starts = model.values[cell_starts(model, SIMULATED_CELLS)]
+        return CellModel(merged, starts, True, values[name] - measured(merged, entry))
 
     models = map_threads(made, forecasts, size=min(f.levels for f in forecasts.values()))
     possible = [model for model in models if model is not None]
@@ -234,9 +234,8 @@ def compare(
     miscalibration and discrimination are in `scores`: calibration alone can rank a constant base rate first,
     so choose a model by "brier" or "log-loss". The default, ATB, is truthful:
     E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot change the order. By another error, a
-    model is worse only if the exact test rejects it. From 16,384 distinct predictions of unweighted 0/1 rows
-    on, ATB, l1-ATB, smooth and EMD are resampled on `cells` of merged predictions, which adds at most `added`
-    to either side of a difference.
+    model is worse only if the exact test rejects it. From 16,384 unweighted 0/1 rows on, errors of more than
+    1,024 distinct predictions are resampled on `cells` of merged ones.
 
     Parameters
     ----------
@@ -304,11 +303,9 @@ def compare(
     order = sorted(models, key=lambda name: (values[name], models[name].values.tobytes()))
     models = {name: models[name] for name in order}
     rows = replace(rows, models={name: rows.models[name] for name in order})
-    cells = [] if related else on_cells(models, row, values, confidence)
+    cells = [] if related else on_cells(models, row, values)
     rows = rows if cells else rows.in_order()  # cells are counted, in whatever order
-    taken = dict(zip(models, [model.cells for model in cells], strict=True)) if cells else models
-    widenings = [model.widening for model in cells] or [0.0] * len(models)
-    factors = [_bias_factor(one, row) for one in taken.values()]
+    factors = [_bias_factor(one, row) for one in models.values()]
 
     def differences(count: int) -> tuple[list[Difference], int]:
         counted = replace(drawing, draws=count)
@@ -320,10 +317,10 @@ def compare(
             centre = np.nanmean(drawn, axis=0)
             drawn = centre + related.widening(confidence) * (drawn - centre)
         errors = {
-            name: _Error(name, float(error_of(row, values[name])), error_of(row, column), factor, widening)
-            for name, column, factor, widening in zip(models, drawn.T, factors, widenings, strict=True)
+            name: _Error(name, float(error_of(row, values[name])), error_of(row, column), factor)
+            for name, column, factor in zip(models, drawn.T, factors, strict=True)
         }
-        pvalues = calibration_pvalues(taken, row, counted)
+        pvalues = calibration_pvalues(models, row, counted)
         plain = [_difference(errors[one], errors[other], confidence) for one, other in combinations(named, 2)]
         pairs = [widen_if_calibrated(pair, pvalues, rows, row, confidence) for pair in plain]
         adjusted = holm([pair.pvalue for pair in pairs])
@@ -346,7 +343,6 @@ def compare(
         dropped=rows.dropped,
         scores=map_threads_named(decompose, {name: models[name] for name in named}, size=size),
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
-        added=sum(sorted(widenings)[-2:]),
         clusters=related,
     )
 
@@ -371,7 +367,6 @@ class _Error:
     value: float
     drawn: Array  # of every resample
     factor: float  # how much larger the bias can be than what resampling adds
-    widening: float  # what merging may add
 
     def without_bias(self, defined: npt.NDArray[np.bool_], most: float) -> float:
         """Return the value less the most that noise can have added: `most`, where models are alike."""
@@ -398,10 +393,9 @@ def _difference(one: _Error, other: _Error, confidence: float) -> Difference:
     centre = float(defined.mean())
     moved = float(np.abs(defined - difference).mean())
     least, most = one.without_bias(known, moved) - other.value, one.value - other.without_bias(known, moved)
-    wider = one.widening + other.widening
-    lower = min(low, 2 * difference - high, least - (high - centre)) - wider
-    upper = max(high, 2 * difference - low, most + (centre - low)) + wider
-    slack = 1e-9 * abs(difference) + 1e-15 + wider
+    lower = min(low, 2 * difference - high, least - (high - centre))
+    upper = max(high, 2 * difference - low, most + (centre - low))
+    slack = 1e-9 * abs(difference) + 1e-15
 
     def above(end: float) -> int:
         return int(np.count_nonzero(defined >= end - slack))

@@ -74,7 +74,6 @@ class Comparison(Result):
     method: str = "resampled pairs of rows, with and without bias (approximate)"
     scores: Mapping[str, Decomposition] = field(default_factory=dict)
     cells: int | None = None  # what was resampled on, where levels were merged
-    added: float = 0.0  # half-width added for that, for the pair with most
     clusters: ClusterSummary | None = None  # where rows belong together
 
     DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "best", "undecided", "approximate")

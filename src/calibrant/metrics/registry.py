@@ -21,7 +21,6 @@ Settings = Mapping[str, Any]
 Batch = Callable[[Forecasts, Array, Settings], Array | None]
 Deviation = Callable[[Forecasts, Array, Array], Array]  # forecasts, changes of weights and of outcomes
 Mean = Callable[[Forecasts, Settings], float | None]
-Merging = Callable[[float, float, Settings], float]  # area and length of the move, settings
 # forecasts, outcomes (one row per data set), weights (one row, or as many) and settings
 Tables = Callable[[Forecasts, Array, Array, Settings], Array | None]
 
@@ -34,9 +33,6 @@ class Null:
     # of many data sets on the same predictions, with outcomes and weights of their own (0: a level not
     # drawn); infinity where a data set has no value
     tables: Tables | None = None
-    # how much the seminorm of a noise changes at most when its cumulative curve moves by this area (integral)
-    # and length (root of the integral of the square)
-    merging: Merging | None = None
     residuals_only: bool = False  # predictions and residuals suffice: the batch holds when weights change
     # at given weights the value is this power of a seminorm of the residuals (options may change it), so the
     # roots of two values differ by at most the seminorm of the difference
@@ -52,7 +48,7 @@ class Null:
         def whole(function: Any) -> Any:
             return function and (lambda *given: function(*given[:-1], complete(given[-1])))
 
-        names = ("batch", "tables", "merging", "mean")
+        names = ("batch", "tables", "mean")
         return replace(self, **{name: whole(getattr(self, name)) for name in names})
 
 

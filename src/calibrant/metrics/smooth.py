@@ -93,11 +93,6 @@ def _smooth(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array
     return smooth_values(forecasts.values, residuals, _steepest(settings))
 
 
-def _area_moved(area: float, length: float, settings: Settings) -> float:
-    """The dual weighs |g - C| by the gaps times the Lipschitz constant: see kernels/smooth."""
-    return _steepest(settings) * area
-
-
 @smooth_calibration_error.certificate
 @earth_mover_error.certificate
 def _smooth_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
@@ -125,7 +120,7 @@ MEASURES = (
             "who acts on a threshold blurred by uniform noise of width w regrets at most 2 max(1, 1/w) times "
             "this value, plus w/16, against any other threshold with the same noise"
         ),
-        null=Null(_smooth, residuals_only=True, power=1, merging=_area_moved),
+        null=Null(_smooth, residuals_only=True, power=1),
         valid="1/sqrt(T)",
         cost="O(m log m)",
         citation=DISTANCE_PAPER + ", section 7",
@@ -142,7 +137,7 @@ MEASURES = (
         truthful="approximate",
         consistency=(1.0, 2.0),
         lipschitz=3.0,
-        null=Null(_smooth, residuals_only=True, power=1, merging=_area_moved),
+        null=Null(_smooth, residuals_only=True, power=1),
         cost="O(m log m)",
         citation=SURVEY + ", Lemma 3.4",
     ),

@@ -185,11 +185,6 @@ def _two_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Arr
     return integrals(residuals, forecasts.values)
 
 
-def _two_bins_moved(area: float, length: float, settings: Settings) -> float:
-    """Either bin moves by what the curve does: twice in the L1 norm, sqrt(2) times in the L2 norm."""
-    return 2 * area if settings["norm"] == 1 else 2**0.5 * length
-
-
 @averaged_two_bin_error.certificate
 def _two_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them."""
@@ -250,7 +245,7 @@ MEASURES = (
         decisive=("norm",),
         consistency=(1.0, 4.0),
         lipschitz=6.0,
-        null=Null(_two_bins, residuals_only=True, power=2, mean=_residual_variance, merging=_two_bins_moved),
+        null=Null(_two_bins, residuals_only=True, power=2, mean=_residual_variance),
         valid="1/sqrt(T)",
         citation=TRUTHFUL_PAPER + ", Definition 1.2",
     ),
@@ -266,7 +261,7 @@ MEASURES = (
         truthful="approximate",
         consistency=(1.0, 2.0),
         lipschitz=3.0,
-        null=Null(_two_bins, residuals_only=True, power=1, merging=_two_bins_moved),
+        null=Null(_two_bins, residuals_only=True, power=1),
         valid="1/sqrt(T)",
         citation=TRUTHFUL_PAPER + ", section 4",
     ),
