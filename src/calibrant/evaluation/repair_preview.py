@@ -99,7 +99,7 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     """Recalibrate by cross-fitting and measure again; None where `why_absent` says why."""
     if why_absent(forecasts):
         return None
-    if forecasts.levels >= MIN_MERGED_LEVELS:
+    if forecasts.levels >= MIN_MERGED_LEVELS and forecasts.record_weights is None:
         merged = coarse(forecasts, MAX_PREVIEW_CELLS)
         forecasts = forecasts if why_not_dealt(merged) else merged
     parts = held_out(forecasts, "isotonic", FOLDS, seed)
