@@ -105,6 +105,22 @@ def test_an_inspect_log_is_not_a_sketch(tmp_path):
     assert "--log inspect" in run("evaluate", path, "-y", "correct", "-p", "confidence", code=2)
 
 
+def test_a_log_without_columns_is_told_how_to_be_read(tmp_path, log):
+    inspect = write_inspect(tmp_path / "other.json", [inspect_sample("a", "C")])
+    for given, tool in ((log, "lm-eval"), (log.parent, "lm-eval"), (inspect, "inspect")):
+        for command, lacking in (("evaluate", "--outcome"), ("stream", "--outcome")):
+            refused = run(command, given, code=2)
+            assert f"Missing option '{lacking}' / '-y'. Hint: --log {tool} reads this log." in refused
+    assert "Hint" not in run("evaluate", __file__, code=2)
+    run("evaluate", log, "--log", "lm-eval", "--draws", "19")
+
+
+def test_a_zip_is_no_lm_eval_log(tmp_path):
+    path = write_inspect(tmp_path / "log.eval", [inspect_sample("a", "C", "Confidence: 80%")], "0.3.100")
+    refused = run("evaluate", path, "--log", "lm-eval", code=2)
+    assert "must be the samples of lm-eval (samples_*.jsonl); got a zip archive. Hint: unpack it" in refused
+
+
 def test_repeats_are_clusters(tmp_path):
     samples = [
         inspect_sample(f"q{k // 3}", "CI"[k % 2], f"Confidence: {50 + k // 3}%", epoch=1 + k % 3)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -437,6 +440,18 @@ def test_days_are_groups_without_a_time_of_day(tmp_path):
     columns["day"] = np.repeat(["2024-01-31 06:00:00", "2024-02-01 00:00:00"], 20)
     done = command("monitor", write(tmp_path / "rows.csv", columns), *by[:-2], "--json")
     assert list(json.loads(done.stdout)["readings"])[1:] == ["2024-01-31 06:00:00", "2024-02-01 00:00:00"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full disk to write to")
+@pytest.mark.parametrize("name", ["monitor", "stream"])
+def test_results_that_a_full_disk_refuses_leave_no_state(tmp_path, name):
+    file, state = write(tmp_path / "a.csv", stream(200)), tmp_path / "s.json"
+    code = [sys.executable, "-m", "calibrant", name, file, "-y", "y", "-p", "p", "--state", state]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(code, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert not state.exists()
 
 
 def test_a_monitor_whose_results_cannot_be_written_has_counted_nothing(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from calibrant.cli.config import COMMANDS, SECTIONS, command_named
 from calibrant.cli.exit_codes import BAD_INPUT, CLOSED_PIPE, UNDECIDED
 from calibrant.cli.options import ORIGINAL_FILES, SPOOLED, refuse_repeated
 from calibrant.cli.output import guard_output, one_line, open_closed_streams
-from calibrant.cli.reading import LOG_OPTIONS, TOOL
+from calibrant.cli.reading import LOG_OPTIONS, TOOL, TYPED, log_hint
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished
 from calibrant.io.csv_dialect import read_dialect
@@ -95,7 +95,8 @@ def run_command() -> int:
             if context is not None:
                 click.echo(context.get_usage(), err=True)
                 click.echo(f"Try '{one_line(context.command_path)} -h' for help.\n", err=True)
-            click.echo(f"Error: {one_line(error.format_message())}", err=True)
+            hint = log_hint(error, calibrant.meta.get(TYPED, ()))
+            click.echo(f"Error: {one_line(error.format_message())}{hint}", err=True)
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         _print_error("stopped")

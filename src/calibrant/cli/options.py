@@ -238,9 +238,14 @@ def columns_unless_sketch(command: F) -> F:
 
 def require_columns(outcome: str | None, prediction: str | None) -> tuple[str, str]:
     if outcome is None or prediction is None:
-        name = "'--outcome' / '-y'" if outcome is None else "'--prediction' / '-p'"
-        raise click.UsageError(f"Missing option {name}.", click.get_current_context())
+        raise missing_option("outcome" if outcome is None else "prediction")
     return outcome, prediction
+
+
+def missing_option(name: str) -> click.MissingParameter:
+    context = click.get_current_context()
+    option = next(one for one in context.command.params if one.name == name)
+    return click.MissingParameter(ctx=context, param=option)
 
 
 def keep(context: click.Context, option: click.Parameter, value: Any) -> None:

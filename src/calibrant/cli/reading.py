@@ -6,6 +6,7 @@ import functools
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant.censoring import censored
-from calibrant.cli.options import NAME, ORIGINAL_FILES, SCALE, SPOOLED, F, keep, kept, refuse_typed, typed
+from calibrant.cli.options import (
+    NAME,
+    ORIGINAL_FILES,
+    SCALE,
+    SPOOLED,
+    F,
+    keep,
+    kept,
+    missing_option,
+    refuse_typed,
+    typed,
+)
 from calibrant.cli.output import print_note
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
+from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import scratch_folder
 from calibrant.inputs import NamedColumn
 from calibrant.io.read import FileNames, copied_table, is_database, outcome_labels, read_table
@@ -179,6 +191,19 @@ def chosen_log(context: click.Context | None = None) -> tuple[str | None, Option
     return None if tool == "auto" else tool, Options(**chosen)
 
 
+def log_hint(error: click.ClickException, files: Sequence[str]) -> str:
+    """Return what to add to an error about a column that was not named, where FILE is a log."""
+    missing = error.param if isinstance(error, click.MissingParameter) else None
+    if missing is None or missing.name not in ("outcome", "prediction", "predictions") or not files:
+        return ""
+    from calibrant.logs.rows import log_files, tool_of
+
+    with suppress(CalibrantError, OSError):
+        tool = tool_of(log_files(files)[0])
+        return f" Hint: --log {tool} reads this log."
+    return ""
+
+
 def log_summary() -> LogSummary | None:
     return click.get_current_context().meta.get(SUMMARY)
 
@@ -275,7 +300,7 @@ def takes_censored(command: F) -> F:
         else:
             refuse_typed("needs --time", "event", "horizon", "strata")
         if given["outcome"] is None and needed:
-            raise click.UsageError("Missing option '--outcome' / '-y'.", click.get_current_context())
+            raise missing_option("outcome")
         return command(*args, **given)
 
     return call  # type: ignore[return-value]

@@ -98,6 +98,7 @@ def stream(
             seen = rows.outcome[known], rows.prediction[known], run.taken(known)
             html.write(stream_page(*seen, summary, **html.heading(ordered.shown_name(file))))
         _show(summary, json_)
+        output.deliver_results()
         if state:
             atomic_write(state, sealed(ordered.with_parts(calibrator.to_json(), parts)))
 

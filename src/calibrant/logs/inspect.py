@@ -20,7 +20,7 @@ from calibrant.logs.answer import (
     letter_probabilities,
     normalized,
 )
-from calibrant.logs.json_stream import Archive, object_items
+from calibrant.logs.json_stream import Archive, is_zip, object_items
 
 START_MEMBER, HEADER_MEMBER = "_journal/start.json", "header.json"
 SAMPLE_MEMBER = re.compile(r"samples/.*_epoch_\d+\.json", re.DOTALL)
@@ -218,11 +218,6 @@ class InspectLog(LogFile):
                 counts[sample["id"], answer] += 1
                 totals[sample["id"]] += 1
         return {key: count / totals[key[0]] for key, count in counts.items()}
-
-
-def is_zip(path: Any) -> bool:
-    with open(path, "rb") as file:
-        return file.read(4) == b"PK\x03\x04"
 
 
 def completion(sample: Mapping[str, Any]) -> str:

@@ -168,6 +168,11 @@ class Member(NamedTuple):
     offset: int
 
 
+def is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
 class Archive:
     """A zip archive whose directory is read in each pass: `zipfile` keeps it, with 600 bytes per member."""
 

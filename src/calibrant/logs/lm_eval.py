@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from calibrant.errors import Hint
 from calibrant.logs.answer import NAN, Answer, LogFile, as_number, normalized, softmax
-from calibrant.logs.json_stream import array_items, json_lines
+from calibrant.logs.json_stream import array_items, is_zip, json_lines, unreadable_log
 
 REQUIRED_FIELDS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
 CHOICE_METRICS = {
@@ -37,6 +37,10 @@ class LmEvalLog(LogFile):
 
     def read_header(self) -> None:
         """Take task and model from the names of file and folder, and the rest from the results file."""
+        if is_zip(self.path):
+            rule, got = "must be the samples of lm-eval (samples_*.jsonl)", "got a zip archive"
+            hint = 'unpack it; if Inspect wrote it, pass --log inspect (in Python, tool="inspect")'
+            raise unreadable_log(self.path, "", rule, got, hint)
         results = self._results()
         stem, named = self.path.stem, self.path.stem.startswith("samples_") and self.path.stem.count("_") > 1
         if named:

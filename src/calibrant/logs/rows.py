@@ -18,8 +18,8 @@ import numpy as np
 from calibrant.errors import Hint, InvalidInputError, reject_name, warn_user
 from calibrant.frames import to_first_frame
 from calibrant.logs.answer import TOPIC_FIELDS, Answer, LogFile, Options, lookup, meaning
-from calibrant.logs.inspect import START_MEMBER, InspectLog, is_header, is_zip
-from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
+from calibrant.logs.inspect import START_MEMBER, InspectLog, is_header
+from calibrant.logs.json_stream import Archive, array_items, is_zip, object_items, unreadable_log
 from calibrant.logs.lm_eval import LmEvalLog, is_sample
 from calibrant.results import frame_of
 
