@@ -203,3 +203,14 @@ def test_the_page_of_a_log_is_as_short(browser, tmp_path):
     )
     assert browser.js(f"{labels}.length") >= 4
     assert not browser.js(overlap)
+
+
+def test_tables_of_distributions_fit_their_columns(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    centre, site = 280 + 10 * rng.normal(size=900), rng.choice(["Amsterdam-Schiphol", "De Bilt"], 900)
+    members = centre[:, None] + 2 * rng.normal(size=(900, 20))
+    y = centre + 3 * rng.normal(size=900)
+    found = cb.distributions.evaluate(y, members, groups={"station": site}, draws=19)
+    browser.open(found.to_html(tmp_path / "report.html"), width=1200)
+    browser.js("document.querySelectorAll('details.more').forEach(d => { d.open = true; })")
+    assert browser.js("[...document.querySelectorAll('.scroll')].every(s => s.scrollWidth <= s.clientWidth)")

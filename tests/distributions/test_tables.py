@@ -180,6 +180,17 @@ def test_integrated_brier_is_the_crps() -> None:
     assert table.integrated_brier == pytest.approx(expected, abs=1e-12)
 
 
+def test_few_draws_can_show_that_one_of_many_tests_is_off() -> None:
+    y = norm.rvs(size=60, random_state=1)
+    at, levels = np.linspace(-1, 1, 9), np.arange(1, 10) / 10
+    few, wrong = cd.threshold_table(y, norm(2, 0.5), at=at, draws=19), np.tile(norm.ppf(levels) + 2, (60, 1))
+    assert len(few.wrong) == 9
+    assert few.draws == 180
+    assert len(cd.quantile_table(y, wrong, levels, draws=19).wrong) == 9
+    times, later = np.arange(1.0, 61), {float(h): np.full(60, 0.95) for h in range(3, 12)}
+    assert len(cd.horizon_table(times, np.ones(60), later, draws=19).wrong) == 9
+
+
 def test_evaluate_groups_and_page(tmp_path: object) -> None:
     rng = np.random.default_rng(8)
     site = np.repeat(["coast", "inland"], 400)
@@ -194,6 +205,7 @@ def test_evaluate_groups_and_page(tmp_path: object) -> None:
     path = found.to_html(tmp_path / "page.html")  # type: ignore[operator]
     text = path.read_text()
     assert "Too narrow" in text
+    assert "calibrant verify" not in text
     assert "For whom are they too narrow or too wide?" in text
     assert set(found.charts) == {"pit", "thresholds", "quantiles", "bias", "width"}
     assert found.to_dict()["status"] == "too narrow"

@@ -65,6 +65,7 @@ def test_repeats_get_no_promise(tmp_path):
     assert found.log.clustered
     assert found.answers.thresholds == ()
     assert "No threshold is promised" in str(found)
+    assert "Keep one record per cluster" in str(found)
 
 
 @settings(max_examples=40, deadline=None)

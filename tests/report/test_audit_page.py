@@ -22,6 +22,7 @@ def test_a_planted_group_heads_the_page():
     assert "Whom &amp; why" in text
     assert "What a directed search found" in text
     assert "https://" not in text.split("<script", 1)[0]
+    assert "calibrant verify" not in text  # which reads evaluations only
 
 
 @pytest.mark.parametrize("draws", [0, 49])

@@ -35,6 +35,10 @@ def run(*arguments):
     return CliRunner().invoke(calibrant, [str(a) for a in arguments])
 
 
+def test_a_report_says_how_to_verify_it(files):
+    assert "<code>calibrant verify</code>" in (files / "r.html").read_text()
+
+
 @pytest.mark.parametrize("report", ["r.html", "r.json"])
 def test_a_report_and_its_json_verify(files, report):
     done = run("verify", files / report, files / "data.csv")

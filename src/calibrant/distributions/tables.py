@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -54,7 +55,6 @@ _FORMATS: dict[str, tuple[str, Callable[[float], str] | None]] = {  # column -> 
     "ATB": ("atb", None),
     "Brier": ("brier", None),
     "p-value": ("pvalue", pvalue_text),
-    "adjusted": ("adjusted", pvalue_text),
     "adjusted p": ("adjusted", pvalue_text),
     "censored": ("censored", "{:,}".format),
     "max weight": ("largest_weight", "{:.3g}".format),
@@ -97,6 +97,11 @@ class TableOfTests(Result):
         return Table(self.COLUMNS, tuple(lines))
 
 
+def enough_draws(asked: int, tests: int) -> int:
+    """Return the draws, more if one of so many tests could not be off beyond chance with them."""
+    return max(asked, math.ceil(tests / ALPHA))
+
+
 def adjusted_rows(found: Sequence[Any]) -> tuple[Any, ...]:
     """Return the tests with p-values that allow for all of them (Holm)."""
     adjusted = holm([one.pvalue for one in found])
@@ -127,7 +132,7 @@ class QuantileTable(TableOfTests):
     """Coverage of each quantile; `mean_score` is the mean quantile (pinball) score over levels."""
 
     COLUMNS: ClassVar = (
-        "level", "promised", "observed", "95% limits", "difference", "score", "p-value", "adjusted"
+        "level", "promised", "observed", "95% limits", "difference", "score", "adjusted p"
     )  # fmt: skip
 
     levels: tuple[Coverage, ...]
@@ -225,23 +230,31 @@ def quantile_table(
     0.5
     """
     given = ForecastRows.of(y_true, quantiles, levels, None, missing, draws, seed)
-    values, taus = given.form.values, np.asarray(given.form.levels)  # type: ignore[union-attr]
-    promised = np.broadcast_to(taus, values.shape)
     if expected is not None:
         if given.dropped:
             raise InvalidInputError("missing", "must not occur where expected is given")
-        promised = np.broadcast_to(probabilities(expected, "expected"), values.shape)
-    scores = quantile_scores(given.y, values, taus).mean(axis=0).tolist()
-    found = [
-        coverage_of(given, k, float(tau), given.y <= q, p, (q,), score)
-        for k, (tau, q, p, score) in enumerate(zip(taus, values.T, promised.T, scores, strict=True))
-    ]
-    return summarized_quantiles(given, found)
+        shape = given.form.values.shape  # type: ignore[union-attr]
+        expected = np.broadcast_to(probabilities(expected, "expected"), shape)
+    return quantiles_of(given, expected=expected)
 
 
-def summarized_quantiles(given: ForecastRows, found: Sequence[Coverage]) -> QuantileTable:
-    mean = float(np.mean([one.score for one in found]))
-    return QuantileTable(adjusted_rows(found), mean, *given.facts)
+def quantiles_of(
+    given: ForecastRows, *, expected: Array | None = None, ranks: Array | None = None
+) -> QuantileTable:
+    """Return the coverage at the levels of the form; `ranks` break ties between members and outcome."""
+    y, form = given.y, given.form
+    given = replace(given, draws=enough_draws(given.draws, len(form.levels)))
+    found: dict[float, Coverage] = {}
+    for asked in map(float, form.levels):
+        q, level, promised = form.quantile(asked)  # type: ignore[union-attr]
+        if level in found:  # few members have one rank for several levels
+            continue
+        hit = y <= q if ranks is None else ranks <= level
+        promised = np.broadcast_to(promised, len(y)) if expected is None else expected[:, len(found)]
+        score = float(quantile_scores(y, q[:, None], np.array([level])).mean())
+        found[level] = coverage_of(given, len(found), level, hit, promised, (q,), score)
+    mean = float(np.mean([one.score for one in found.values()]))
+    return QuantileTable(adjusted_rows([*found.values()]), mean, *given.facts)
 
 
 @shares_parameters(OUTCOMES)
@@ -330,7 +343,7 @@ class ThresholdTable(TableOfTests):
     """
 
     COLUMNS: ClassVar = (
-        "threshold", "predicted", "observed", "difference", "ATB", "Brier", "p-value", "adjusted"
+        "threshold", "predicted", "observed", "difference", "ATB", "Brier", "adjusted p"
     )  # fmt: skip
 
     thresholds: tuple[Threshold, ...]
@@ -430,6 +443,7 @@ def thresholds_of(given: ForecastRows, at: Any, weights: Any) -> ThresholdTable:
     deciles = np.arange(1, 10) / 10
     places = np.unique(np.quantile(given.y, deciles, method="inverted_cdf")) if at is None else at
     places = ascending_numbers("at", places)
+    given = replace(given, draws=enough_draws(given.draws, len(places)))
     found = []
     for z in places.tolist():
         forecasts = Forecasts(given.y <= z, given.form.cdf(z))
@@ -523,7 +537,7 @@ def horizon_table(
     """
     if not predictions:
         raise InvalidInputError("predictions", "must have a horizon", "got none")
-    count, used = checked_draws(draws), recorded_seed(seed)
+    count, used = enough_draws(checked_draws(draws), len(predictions)), recorded_seed(seed)
     found, n = [], 0
     for horizon in sorted(predictions):
         y = censored(time, event, horizon, strata=strata, missing=missing)

@@ -9,15 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.distributions.forms import FORECAST, ForecastRows, Members, quantile_scores
-from calibrant.distributions.tables import (
-    Coverage,
-    QuantileTable,
-    ThresholdTable,
-    coverage_of,
-    summarized_quantiles,
-    thresholds_of,
-)
+from calibrant.distributions.forms import FORECAST, ForecastRows, Members
+from calibrant.distributions.tables import QuantileTable, ThresholdTable, quantiles_of, thresholds_of
 from calibrant.distributions.uniformity import Pit, pit
 from calibrant.errors import InvalidInputError
 from calibrant.files import atomic_write, check_target
@@ -146,7 +139,7 @@ class DistributionEvaluation(Result):
             verdict=PageVerdict(f"{lead})." if more else lead, rest, NEXT_STEPS[self.status]),
             tone="good" if self.status == "fine" else "bad",
             facts=facts,
-            overview=Overview(("pit",), (("", table.without("score").without("adjusted")),)),
+            overview=Overview(("pit",), (("", table.without("score")),)),
             parts=parts,
             drawn=self._specifications(),
             numbers=self.to_dict(),
@@ -208,23 +201,9 @@ def evaluate_distributions(
         half, how["draws"] = np.full(len(y), 0.5), min(given.draws, 199)
         bias = audit(found.values <= 0.5, half, groups=groups, **how)
         width = audit(np.abs(found.values - 0.5) <= 0.25, half, groups=groups, **how)
-    quantiles = _quantiles(given, found)
+    ranks = found.values if isinstance(form, Members) else None
+    quantiles = quantiles_of(given, ranks=ranks) if len(form.levels) else None
     by_threshold = thresholds_of(given, thresholds if at is None else at, weights)
     return DistributionEvaluation(
         form.name, found, quantiles, by_threshold, crps, fair_crps, bias, width, *given.facts, title, subtitle
     )
-
-
-def _quantiles(given: ForecastRows, found: Pit) -> QuantileTable | None:
-    """Return the coverage of the quantiles given, or of five usual levels; None where there are none."""
-    y, form = given.y, given.form
-    levels: dict[float, Coverage] = {}
-    for asked in map(float, form.levels):
-        q, level, promised = form.quantile(asked)  # type: ignore[union-attr]
-        # ties between members and outcome are broken at random, as in the PIT
-        hit = found.values <= level if isinstance(form, Members) else y <= q
-        expected = np.broadcast_to(np.asarray(promised, dtype=np.float64), len(y))
-        score = float(quantile_scores(y, q[:, None], np.array([level])).mean())
-        if level not in levels:  # few members have one rank for several levels
-            levels[level] = coverage_of(given, len(levels), level, hit, expected, (q,), score)
-    return summarized_quantiles(given, [*levels.values()]) if levels else None

@@ -62,7 +62,7 @@ def page(evaluation: Evaluation, answers: Answers | None = None, facts: Sequence
         parts=parts,
         drawn=drawn,
         numbers=numbers,
-        raw="Verdict, measures, distances and groups, as JSON.",
+        verifiable=True,
     )
 
 

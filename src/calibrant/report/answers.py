@@ -64,7 +64,7 @@ class Answers(Result):
         if self.clustered:
             return (
                 "No threshold is promised: that needs independent answers, and some of these belong together "
-                "(the same question or cluster)."
+                "(the same question or cluster). Keep one record per cluster for a promise."
             )
         found = [one for one in self.thresholds if one.threshold is not None]
         useful = next((one for one in found if one.coverage < 1), found[0] if found else self.thresholds[1])

@@ -90,7 +90,7 @@ def rendered(
     numbers: Mapping[str, Any],
     subtitle: str = "",
     overview: Overview | None = None,
-    raw: str = "Everything above, as JSON.",
+    verifiable: bool = False,
 ) -> str:
     """Return a page in the style of the report, from its sections, charts and numbers."""
     from calibrant import __version__
@@ -120,7 +120,7 @@ def rendered(
         tone=tone,
         facts=facts,
         overview=overview or Overview(),
-        raw=raw,
+        verifiable=verifiable,
         sections=parts,
         figures=figures,
         glossary_half=len(list(takewhile(lambda section: section.half, reversed(parts)))) % 2 == 1,
