@@ -39,14 +39,14 @@ def lines_figure(
         for curve, (xs, ys) in lines.items()
         for a, b in zip(xs, ys, strict=True)
     ]
-    colour = alt.Color(
+    color = alt.Color(
         "curve:N", title=None, scale=alt.Scale(domain=list(lines), range=COLOURS[: len(lines)]), sort=None
     )
     axes = {
         "x": alt.X("x:Q", title=x, scale=alt.Scale(type="log", nice=False)),
         "y": alt.Y("y:Q", title=y, scale=alt.Scale(type="log", nice=False)),
     }
-    chart: Any = alt.Chart(alt.Data(values=points)).mark_line(point=True).encode(color=colour, **axes)
+    chart: Any = alt.Chart(alt.Data(values=points)).mark_line(point=True).encode(color=color, **axes)
     if bands:
         spread = [
             {"x": a, "low": float(f"{b:.6g}"), "high": float(f"{c:.6g}"), "curve": curve}
@@ -54,7 +54,7 @@ def lines_figure(
             for a, b, c in zip(xs, lows, highs, strict=True)
         ]
         area = alt.Chart(alt.Data(values=spread)).mark_area(opacity=0.2)
-        chart = area.encode(x="x:Q", y="low:Q", y2="high:Q", color=colour) + chart
+        chart = area.encode(x="x:Q", y="low:Q", y2="high:Q", color=color) + chart
     spec = chart.properties(width=420, height=260).to_dict()
     FIGURES.mkdir(exist_ok=True)
     (FIGURES / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")

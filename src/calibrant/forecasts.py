@@ -25,7 +25,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
-    """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys."""
+    """Sort and merge unweighted 0/1 data by one vectorized sort of exact integer keys."""
     n = len(p)
     # a float64 in [0, 1] has its two top bits clear: (bits << 1) | y orders by prediction, then outcome
     key = (p + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
@@ -106,10 +106,10 @@ class Forecasts:
     outcomes: Array
     counts: Counts
     n: int  # records
-    total_weight: float  # before normalisation
+    total_weight: float  # before normalization
     binary: bool  # every outcome is 0 or 1
     dropped: int  # rows left out because a value was missing
-    record_weights: Array | None  # normalised, in the order of the levels; None when all weigh the same
+    record_weights: Array | None  # normalized, in the order of the levels; None when all weigh the same
     record_outcomes: Array | None  # in that order; None for a sketch, and for 0/1 without weights
     cells: Cells | None  # None for exact data
     censoring: Censored | None = None  # known where rows were censored: weights then follow the outcome
@@ -187,7 +187,7 @@ class Forecasts:
         clusters: Clusters | None = None,
         censoring: Censored | None = None,
     ) -> Forecasts:
-        """Build from levels that are already distinct, ascending and normalised (a sketch, a slice)."""
+        """Build from levels that are already distinct, ascending and normalized (a sketch, a slice)."""
         known = {name: given for name, given in locals().items() if name != "cls"}
         self = cls.__new__(cls)
         self.__dict__.update(known, n=int(counts.sum()))

@@ -1,4 +1,4 @@
-"""Result types shared by all packages: the base class, certified values, tables and catalogues."""
+"""Result types shared by all packages: the base class, certified values, tables and catalogs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def known_names(folder):
     monday = cb.Sketch.from_frame(days, outcome="y", prediction="p")
     return {
         **dict.fromkeys(("y", "died"), y),
-        **dict.fromkeys(("p", "risk", "physicians", "model", "new_p", "p_old", "p_new", "p_unlabelled"), p),
+        **dict.fromkeys(("p", "risk", "physicians", "model", "new_p", "p_old", "p_new", "p_unlabeled"), p),
         "batches": [(y, p)],
         "daily_monitors": [cb.Monitor(alpha=0.01)],
         "monday": monday,

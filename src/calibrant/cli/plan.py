@@ -1,4 +1,4 @@
-"""`calibrant plan`: how many labelled records are needed, or what a number of them can show."""
+"""`calibrant plan`: how many labeled records are needed, or what a number of them can show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WIDTHS = ("ratio_width", "slope_width", "c_width")
 @opt.option_of(validation_sample_size, "--slope-width", help="Width of the interval of the slope.")
 @opt.option_of(validation_sample_size, "--c-width", help="Width of the interval of the c-statistic.")
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
-@click.option("--records", "-n", type=click.IntRange(1, 10**9), help="Labelled records at hand.")
+@click.option("--records", "-n", type=click.IntRange(1, 10**9), help="Labeled records at hand.")
 @opt.option_of(required_samples, "--power", help="Probability of detection.")
 @opt.option_of(required_samples, "--alpha", help="Level of the test.")
 @click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")
@@ -52,7 +52,7 @@ def plan(
     c_statistic: float | None, distance: float | None, records: int | None, accept: float | None,
     reject: float | None, confidence: float, measure: str | None, json_: bool, **options: Any,
 ) -> None:  # fmt: skip
-    """Plan before labelling: records needed for precise estimates, or to detect a --distance.
+    """Plan before labeling: records needed for precise estimates, or to detect a --distance.
 
     FILE may hold predictions without outcomes. From their shape (or --base-rate and --c-statistic) follow
     the records for intervals of the O/E ratio, slope and c-statistic of the widths asked for (Riley et al.

@@ -263,7 +263,7 @@ def _show_changes(assessment: Assessment) -> None:
         print_note(f"Assessed on {sample}; the map is fitted to all.")
     if assessment.cells is not None:
         cells = pluralize(assessment.cells, "cell")
-        print_note(f"Records were held out by {cells} of neighbouring predictions.")
+        print_note(f"Records were held out by {cells} of neighboring predictions.")
     if assessment.for_whom is None:
         return
     print_result("\nFor whom, on held-out records")

@@ -32,7 +32,7 @@ from calibrant.sketch.sketch import Sketch, merge
 @flag("--same", help="Count files even if two have the same contents.")
 @as_json
 def sketch(files: Sequence[str], output: str, same: bool, json_: bool, **options: Any) -> None:
-    """Summarise FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
+    """Summarize FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
 
     Evaluate it with `calibrant evaluate day.sketch`, add days up with `calibrant merge`. The output appears
     complete or not at all; a name that ends in .parquet is written as Parquet. Two files of the same contents

@@ -58,7 +58,7 @@ class Variant:
         come from simulation and know it.
     real
         responses of any size; variances by eq. (6) (Appendix C), records that share a prediction compared
-        with each other and not with their neighbours; null by random signs of R - S, which is
+        with each other and not with their neighbors; null by random signs of R - S, which is
         exact when errors are symmetric about 0.
 
     Of each curve the `statistic` is taken: its range ("kuiper", multi-calibration), or how far from 0 it ends

@@ -262,7 +262,7 @@ def resampled_values(entry: Measure, resampler: Resampler, drawing: Drawing) -> 
 
 
 def resampled_deviations(entry: Measure, resampler: Resampler, drawing: Drawing) -> Array | None:
-    """Return how far resampling moves the value (its `power`-th root) from the centre; None if unbounded."""
+    """Return how far resampling moves the value (its `power`-th root) from the center; None if unbounded."""
     forecasts, null = resampler.forecasts, entry.null
     power = seminorm_power(forecasts, entry)
     if not power and (null.deviation is None or not deviation_applies(entry.settings())):

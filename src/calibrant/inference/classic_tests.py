@@ -212,7 +212,7 @@ def visible_bias(forecasts: Forecasts) -> float:
 class _Parts:
     deviation: float  # of the end of the curve
     whole: float  # the same as the score has it
-    slope: Array | None  # what residuals add to the standardised score of the slope; None without one
+    slope: Array | None  # what residuals add to the standardized score of the slope; None without one
     certain: npt.NDArray[np.intp]  # levels that allow one outcome only
 
     @classmethod

@@ -69,7 +69,7 @@ def resampled_rows(
         mass = times * weight
         total = mass.sum(axis=1, keepdims=True)
         total[total == 0] = np.nan  # only censored rows were drawn
-        mass = mass / total  # in place it would normalise the counts as well
+        mass = mass / total  # in place it would normalize the counts as well
         events = mass * paired.outcomes
         columns = []
         for model, levels in zip(models, level_of, strict=True):

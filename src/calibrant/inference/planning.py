@@ -1,4 +1,4 @@
-"""Planning before labelling: how many records detect an error of a given size, and what they detect."""
+"""Planning before labeling: how many records detect an error of a given size, and what they detect."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ ALTERNATIVES: dict[str, Alternative] = {
     "overconfident": lambda v: 1 - 2 * v,  # true probabilities lie nearer to the middle than predicted
     "underconfident": lambda v: 2 * v - 1,
     "local": lambda v: np.maximum(0.0, 1 - np.abs(v - np.median(v)) / 0.1),  # a bump around the median
-    "alternating": lambda v: random_signs(v, len(v)),  # neighbours err in opposite ways, which nearly cancels
+    "alternating": lambda v: random_signs(v, len(v)),  # neighbors err in opposite ways, which nearly cancels
 }
 
 
@@ -258,7 +258,7 @@ power, alpha
 measure
     The statistic of the test; see calibration_test.
 predictions
-    Unlabelled predictions of the model; uniform on [0, 1] if absent.
+    Unlabeled predictions of the model; uniform on [0, 1] if absent.
 alternative
     The way of being wrong: "shift", "overconfident", "underconfident", "local", "alternating", or a function.
 """
@@ -279,10 +279,10 @@ def required_samples(
     reject: float | None = None,
     confidence: float = 0.95,
 ) -> Plan:
-    """Return how many labelled records detect a given distance, or decide whether it matters.
+    """Return how many labeled records detect a given distance, or decide whether it matters.
 
     200 quantiles represent the predictions. The way of being wrong matters: "alternating" is the hard case of
-    section 5 of the testing paper (neighbouring predictions err in opposite ways, on [1/3, 2/3] unless
+    section 5 of the testing paper (neighboring predictions err in opposite ways, on [1/3, 2/3] unless
     predictions are given); a function maps those quantiles to the direction in which the truth lies off. Its
     size is set so that the lower distance to calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of
     the testing paper); the constant comes from simulating the test.
@@ -336,7 +336,7 @@ def detectable_distance(
     Parameters
     ----------
     n
-        How many labelled records there are.
+        How many labeled records there are.
 
     Examples
     --------

@@ -198,7 +198,7 @@ def validation_sample_size(
     Parameters
     ----------
     predictions
-        Unlabelled predictions of the model for the population of the validation.
+        Unlabeled predictions of the model for the population of the validation.
     base_rate, c
         The anticipated share of events and c-statistic, in place of predictions with normal logits.
     ratio_width, slope_width, c_width

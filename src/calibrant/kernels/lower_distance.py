@@ -33,7 +33,7 @@ from calibrant.kernels.lower_distance_bounds import (
 MAX_STEPS = 100
 BACK_OFF = 0.995  # share of the way to the boundary that a step may go
 MIN_ABSORBED = 1e-3  # what an empty node absorbs at the start, times the scale of the flows
-DELICATE = 2_048  # nodes up to which the accurate factorisation is affordable
+DELICATE = 2_048  # nodes up to which the accurate factorization is affordable
 
 Solver = Callable[[Floats], tuple[Floats, Floats]]
 

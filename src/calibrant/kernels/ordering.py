@@ -69,7 +69,7 @@ def _digest(
 
 
 def _mix(digest: Words, item: Words) -> None:
-    """Mix one more column into the digests (the finaliser of splitmix64)."""
+    """Mix one more column into the digests (the finalizer of splitmix64)."""
     digest ^= item
     digest += np.uint64(0x9E3779B97F4A7C15)
     digest ^= digest >> np.uint64(30)

@@ -137,7 +137,7 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
 
 @convolved_calibration_error.certificate
 def _convolved_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Gaussians of width s with centres d apart differ by at most d sqrt(2 / pi) / s in all."""
+    """Gaussians of width s with centers d apart differ by at most d sqrt(2 / pi) / s in all."""
     # So cECE_s changes by at most M / s. Both the sketch's and the raw cECE_s fall with s: at the larger root
     # L of s (lower - s) = M the raw one is at least lower - M / L = L, hence its fixed point is too; above
     # `upper` the raw fixed point s is at most upper + M / s.

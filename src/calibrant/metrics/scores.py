@@ -53,7 +53,7 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = Fal
     ``normalised=True`` divides by the entropy of the base rate: normalized cross entropy, which is 1 for
     always predicting the base rate and needs both outcomes. On the same records it ranks models as the log
     loss does. But it is not truthful: the entropy depends on the outcomes, so outcomes near one rate
-    count for more, and a forecaster gains by leaning towards them.
+    count for more, and a forecaster gains by leaning toward them.
 
     Parameters
     ----------

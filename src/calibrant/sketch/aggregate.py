@@ -65,7 +65,7 @@ class Columns:
 def aggregate(frame: Any, columns: Columns, cells: int) -> Contents:
     readers: list[Reader] | None = None
     if type(frame).__name__ == "DuckDBPyRelation":
-        frame, readers = _labelled(frame, columns)
+        frame, readers = _labeled(frame, columns)
     return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells, readers)
 
 
@@ -102,7 +102,7 @@ def _values(array: npt.NDArray[Any]) -> list[Any]:
     return list(array.tolist())
 
 
-def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None]:
+def _labeled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None]:
     """Let DuckDB write the labels itself: what it hands to numpy has lost zones, decimals and dates."""
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     if not set(columns.wanted) <= set(kinds):

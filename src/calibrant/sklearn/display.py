@@ -96,7 +96,7 @@ class ReliabilityDisplay:
         if not inside.any():  # all predictions lie between two points of the grid
             inside = np.abs(self.curve.prediction - self.low) <= 1 / len(self.curve.prediction)
         if not any(drawn.get_label() == DIAGONAL for drawn in ax.get_lines()):  # overlaid displays share it
-            ax.plot([0, 1], [0, 1], linestyle=":", color="grey", label=DIAGONAL)
+            ax.plot([0, 1], [0, 1], linestyle=":", color="gray", label=DIAGONAL)
         options = {"label": self.name or "predictions", **line}
         (self.line_,) = ax.plot(self.curve.prediction[inside], self.curve.outcome[inside], **options)
         ax.set(xlabel="Predicted probability", ylabel="Observed rate", xlim=(0, 1), ylim=(0, 1))

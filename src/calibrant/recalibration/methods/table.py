@@ -156,7 +156,7 @@ METHODS: tuple[Method, ...] = (
     ),
     _of_classes(
         "one-vs-rest",
-        "several classes: each class against the rest by a binary method, then normalised",
+        "several classes: each class against the rest by a binary method, then normalized",
         "Zadrozny & Elkan 2002",
         fit_classes=_one_vs_rest,
     ),
