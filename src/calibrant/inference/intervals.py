@@ -13,6 +13,7 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
+    MAX_UNMERGED_LEVELS,
     Resampler,
     levels_to_simulate,
     lower_quantile,
@@ -182,9 +183,8 @@ def confidence_interval(
     elif method == "auto":
         found = bounds(forecasts, row, drawing, value=value, confidence=confidence)
         found = found._replace(method=f"{found.method} (approximate)")
-        simulated = levels_to_simulate(forecasts, row)
-        drawn = "bootstrap" in found.method or "inverted" in found.method
-        cells = simulated.levels if drawn and simulated is not forecasts else None
+        merged = _levels_to_bound_on(forecasts, row)
+        cells = None if merged is forecasts else merged.levels
     else:
         raise reject_name("method", method, ["auto", "guaranteed"])
     return ConfidenceInterval(
@@ -240,10 +240,12 @@ def bounds(
     """
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
-        found = score_interval(forecasts, entry.name, value=value, confidence=confidence)
-        method = "score test"
+        merged = _levels_to_bound_on(forecasts, entry)
+        seen = value if merged is forecasts else measured(merged, entry)
+        ends = score_interval(merged, entry.name, value=seen, confidence=confidence)
+        found, method = (ends[0] + value - seen, ends[1] + value - seen), "score test"
         if entry.name == "c-statistic":  # calibration does not say what it is
-            return Bounds(*found, method)
+            return Bounds(max(0.0, found[0]), min(1.0, found[1]), method)
     elif entry.name == "in-the-large":
         found, method = mean_gap_interval(forecasts, confidence), "Student and Wilson"
     else:
@@ -260,6 +262,12 @@ def bounds(
         if not is_rejected(pvalue, confidence):
             lower, upper = min(lower, entry.ideal), max(upper, entry.ideal)
     return Bounds(lower, upper, method)
+
+
+def _levels_to_bound_on(forecasts: Forecasts, entry: Measure) -> Forecasts:
+    if entry.name == "in-the-large":
+        return forecasts
+    return levels_to_simulate(forecasts, entry, MAX_UNMERGED_LEVELS if entry.name in BY_SCORE else None)
 
 
 def mean_gap_interval(forecasts: Forecasts, confidence: float) -> tuple[float, float]:
@@ -293,7 +301,7 @@ def _resampled(
     resampler: Resampler | None,
 ) -> tuple[tuple[float, float], str]:
     """Return an interval around the value of the levels, from draws on merged ones if they are many."""
-    resampler = Resampler(levels_to_simulate(forecasts, entry)) if resampler is None else resampler
+    resampler = Resampler(_levels_to_bound_on(forecasts, entry)) if resampler is None else resampler
     simulated, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
     centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), entry)
     low, high, wider = min(value, centre), max(value, centre), resampler.widening(confidence)
