@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from calibrant.fits.levels import Levels
 from calibrant.kernels.fits import bounded_slope_rates, values_of_one_more
 from calibrant.results import Array
 
+Places = npt.NDArray[np.intp]
 TIED = 1e-12  # rates closer than this differ by rounding, which must not decide how blocks are pooled
 
 
@@ -37,57 +37,37 @@ class Knots(NamedTuple):
     rates: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Blocks:
-    """Pooled neighbors: first level of each, its weight, mean prediction and rate (strictly increasing)."""
-
-    starts: npt.NDArray[np.integer]
-    weights: Array
-    centers: Array
-    rates: Array
-
-    def joined(self, opens: npt.NDArray[np.bool_]) -> _Blocks:
-        first = np.flatnonzero(opens)
-        weights = np.add.reduceat(self.weights, first)
-        return _Blocks(
-            self.starts[first], weights, _means(self.centers, self.weights, first), self.rates[first]
-        )
-
-
 def isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
     """Return the non-decreasing rates closest to the observed ones (pool adjacent violators)."""
-    blocks = _pooled(levels, honest_ends)
-    counts = np.diff(blocks.starts, append=len(levels))
-    return Knots(levels.values, np.repeat(blocks.rates, counts))
+    starts, rates = _pooled(levels, honest_ends)
+    return Knots(levels.values, np.repeat(rates, np.diff(starts, append=len(levels))))
 
 
 def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
     """Return one knot per block, at its mean prediction (Oron and Flournoy 2017)."""
-    blocks = _pooled(levels, honest_ends)
-    return Knots(blocks.centers, blocks.rates)
+    starts, rates = _pooled(levels, honest_ends)
+    return Knots(_means(levels.values, levels.weights, starts), rates)
 
 
-def _pooled(levels: Levels, honest_ends: bool) -> _Blocks:
+def _pooled(levels: Levels, honest_ends: bool) -> tuple[Places, Array]:
+    """Return the first level of each block of equal rates, and these rates, strictly increasing."""
     from scipy.optimize import isotonic_regression
 
-    fitted = isotonic_regression(levels.rates, weights=levels.weights)
-    starts = fitted.blocks[:-1]
-    weights = np.add.reduceat(levels.weights, starts)
-    centers = _means(levels.values, levels.weights, starts)
-    rates = np.maximum.accumulate(np.clip(fitted.x[starts], 0.0, 1.0))
-    blocks = _Blocks(starts, weights, centers, rates).joined(np.diff(rates, prepend=-1.0) > TIED)
+    fitted = isotonic_regression(levels.rates, weights=levels.weights).x
+    rates = np.maximum.accumulate(np.clip(fitted, 0.0, 1.0))
+    starts = np.flatnonzero(np.diff(rates, prepend=-1.0) > TIED)
+    rates = rates[starts]
     if not honest_ends:
-        return blocks
-    low, high = honest_range(blocks.rates, blocks.weights)
-    below, above = int(np.sum(blocks.rates < low)), int(np.sum(blocks.rates > high))
-    opens = np.ones(len(blocks.rates), dtype=bool)
+        return starts, rates
+    low, high = honest_range(rates, np.add.reduceat(levels.weights, starts))
+    below, above = int(np.sum(rates < low)), int(np.sum(rates > high))
+    opens = np.ones(len(rates), dtype=bool)
     opens[1:below] = False
     opens[len(opens) - above + 1 :] = False
-    joined = blocks.joined(opens)
-    return replace(joined, rates=np.clip(joined.rates, low, high))
+    return starts[opens], np.clip(rates[opens], low, high)
 
 
-def _means(places: Array, weights: Array, starts: npt.NDArray[np.integer]) -> Array:
+def _means(places: Array, weights: Array, starts: Places) -> Array:
     """Return the weighted mean place of each block of ascending places, within the block.
 
     Means of distances from the first place keep their digits where all places crowd at 1: a map that climbs

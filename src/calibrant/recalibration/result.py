@@ -348,7 +348,9 @@ class MapBand(Result):
 
 
 def map_band(sample: Sample, fitted: Map, p: Array, confidence: float) -> MapBand:
-    rows = sample.rows if isinstance(sample, ForecastSample) and sample.weighted else sample
+    rows = sample
+    if isinstance(sample, ForecastSample) and sample.weighted and not sample.why_not_splittable:
+        rows = sample.rows
     if isinstance(rows, RowSample) and (rows.weighted or rows.clusters is not None):
         curve = fit_calibration_curve(rows.unmerged, rows.clusters, single=True)
     else:

@@ -247,40 +247,15 @@ def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[
 
 
 @dataclass(frozen=True, eq=False)
-class LevelSample(Sample):
-    merged: Levels
-    count: int
-    binary: bool = True
-    weighted: bool = True
-
-    @property
-    def levels(self) -> Levels:
-        return self.merged
-
-    @property
-    def n(self) -> int:
-        return self.count
-
-    @property
-    def why_not_splittable(self) -> str:
-        what = "weighted records" if self.binary else "fractional outcomes"
-        return f"{what} merged in a sketch cannot be cut into folds"
-
-    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
-        hint = "name a method, or pass the rows"
-        raise InvalidInputError("y_true", "must be single records", self.why_not_splittable, hint)
-
-
-@dataclass(frozen=True, eq=False)
 class ForecastSample(Sample):
-    """The records behind exact forecasts: levels at once, single records only when they are to be dealt."""
+    """The records behind forecasts: levels at once, single records only when they are to be dealt."""
 
     forecasts: Forecasts
     frequency: bool = False
 
     @property
     def n(self) -> int:
-        return self.forecasts.n if self._repetitions is None else int(self._repetitions.sum())
+        return self.forecasts.n
 
     @property
     def binary(self) -> bool:
@@ -288,14 +263,24 @@ class ForecastSample(Sample):
 
     @property
     def weighted(self) -> bool:
-        return self.forecasts.record_weights is not None and self._repetitions is None
+        return self.forecasts.record_weights is not None or self.forecasts.cells is not None
 
     @cached_property
     def levels(self) -> Levels:
         return Levels.of(self.forecasts, frequency=self.frequency)
 
+    @property
+    def why_not_splittable(self) -> str:
+        if self.forecasts.cells is None:
+            return ""
+        what = "weighted records" if self.binary else "fractional outcomes"
+        return f"{what} merged in a sketch cannot be cut into folds"
+
     def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
         """Deal the single records; very many are known by their cell alone afterwards."""
+        if self.why_not_splittable:
+            hint = "name a method, or pass the rows"
+            raise InvalidInputError("y_true", "must be single records", self.why_not_splittable, hint)
         dealt = self.rows if self.in_cells is None else self.in_cells
         return dealt.cut(folds, seed, stratified)
 
@@ -322,27 +307,19 @@ class ForecastSample(Sample):
             order = np.lexsort((weights, outcomes, values))
             values, outcomes, weights = values[order], outcomes[order], weights[order]
         counted = weights * (self.levels.total / weights.sum())
-        rows = RowSample(values, outcomes, counted, binary=self.binary, weighted=f.record_weights is not None)
-        return expanded(rows) if self.frequency else rows
-
-    @cached_property
-    def _repetitions(self) -> Ints | None:
-        f = self.forecasts
-        shares = np.full(f.n, 1.0 / f.n) if f.record_weights is None else f.record_weights
-        return repetitions(shares * f.total_weight) if self.frequency else None
+        return RowSample(values, outcomes, counted, binary=self.binary, weighted=self.weighted)
 
 
 def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
     if frequency and (counted := _counted(forecasts)) is not None:
         return counted
+    sample = ForecastSample(forecasts, frequency)
     if forecasts.cells is None:
-        return ForecastSample(forecasts, frequency)
+        return expanded(sample.rows) if frequency else sample
     counts = forecasts.weights * forecasts.n  # of a sketch, where every record weighs the same
     spread = forecasts.squared_weights.sum() * forecasts.n
     alike = np.allclose(counts, forecasts.counts, rtol=1e-12, atol=0.0) and np.isclose(spread, 1.0, rtol=1e-9)
-    if forecasts.binary and alike:
-        return counted_cells(forecasts)
-    return LevelSample(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
+    return counted_cells(forecasts) if forecasts.binary and alike else sample
 
 
 def counted_cells(forecasts: Forecasts) -> CellSample:

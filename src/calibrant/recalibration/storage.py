@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 from calibrant.errors import CalibrantError, UnreadableFileError
 from calibrant.files import CHECKSUM, checksum_of
 from calibrant.recalibration.assess import Assessment
+from calibrant.recalibration.maps import groups, piecewise  # noqa: F401  # kinds of maps that files hold
 from calibrant.recalibration.maps.base import (
     IdentityMap,
     Map,
-    PrevalenceMap,
     map_from_dict,
     map_to_dict,
     refused,
     stored_number,
 )
-from calibrant.recalibration.maps.classes import ClassMap, OneVsRestMap, SoftmaxMap, TopLabelMap
-from calibrant.recalibration.maps.groups import AugmentMap, BoostMap, HierarchicalMap, PatchMap, RulePatchMap
-from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap, StepMap
+from calibrant.recalibration.maps.classes import ClassMap
 from calibrant.results import json_object
 
 if TYPE_CHECKING:
@@ -169,22 +167,3 @@ def _words(fields: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise refused(name, "must be text", value)
     return value
-
-
-FORMS: tuple[type[Map], ...] = (
-    IdentityMap,
-    LogisticMap,
-    PiecewiseMap,
-    SplineMap,
-    PairMap,
-    StepMap,
-    PrevalenceMap,
-    HierarchicalMap,
-    BoostMap,
-    AugmentMap,
-    PatchMap,
-    RulePatchMap,
-    SoftmaxMap,
-    OneVsRestMap,
-    TopLabelMap,
-)

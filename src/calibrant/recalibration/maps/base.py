@@ -138,10 +138,19 @@ class MapBins(NamedTuple):
     upper: Array | None
 
 
+FORMS: dict[str, type[Map]] = {}  # kinds of maps that have been imported
+
+
 class Map(ABC):
     """A fitted map. Its numbers are all in `to_dict`; `form` is what files call its kind."""
 
     form: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if hasattr(cls, "form"):
+            FORMS[cls.form] = cls
+
     needs_covariates: ClassVar[bool] = False
     multiclass: ClassVar[bool] = False  # whether it maps rows of several classes
 
@@ -197,11 +206,10 @@ def map_to_dict(fitted: Map) -> dict[str, Any]:
 
 
 def map_from_dict(numbers: Mapping[str, Any]) -> Map:
-    known = {form.form: form for form in _subclasses(Map) if hasattr(form, "form")}
     form = numbers.get("form")
-    if form not in known:
-        raise UnreadableFileError("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
-    return known[form].from_dict(numbers)
+    if form not in FORMS:
+        raise UnreadableFileError("form of a map", f"must be one of {', '.join(FORMS)}", f"got {form!r}")
+    return FORMS[form].from_dict(numbers)
 
 
 def map_of_one_column(stored: Mapping[str, Any]) -> Map:
@@ -209,10 +217,6 @@ def map_of_one_column(stored: Mapping[str, Any]) -> Map:
     if fitted.multiclass or fitted.needs_covariates:
         raise refused("form", "must be that of a map of one column", fitted.form)
     return fitted
-
-
-def _subclasses(kind: Any) -> list[type[Map]]:
-    return [one for below in kind.__subclasses__() for one in (below, *_subclasses(below))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from calibrant.inputs import open_share, whole_number
 from calibrant.recalibration.maps.piecewise import LogisticMap, StepMap
 from calibrant.recalibration.methods.curves import logistic_notes
 from calibrant.recalibration.registry import Fitted
-from calibrant.recalibration.samples import LevelSample, Sample
+from calibrant.recalibration.samples import Sample
 from calibrant.results import Array
 
 
@@ -119,7 +119,7 @@ def _binning(sample: Sample, seed: int) -> _Binning:
     """
     levels, n = sample.levels, sample.n
     untied = _untied(sample)
-    whole = not untied and (isinstance(sample, LevelSample) or n < 4)
+    whole = not untied and (bool(sample.why_not_splittable) or n < 4)
     halves = cache(lambda: sample.cut(2, seed)[0])
 
     def counted(bins: int) -> RateBins:
