@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"`(\w+)`\s+(?:of|in)\s+`([\w/]+\.py)`")
-PAIRS = NAMED.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAIRS = NAMED.findall(TEXT)
+FILES = sorted(set(re.findall(r"`((?:[\w-]+/)*\w[\w.-]*\.(?:py|bib|toml|md))(?: \w+)?`", TEXT)))
 
 
 @pytest.mark.parametrize(("name", "file"), PAIRS, ids=lambda part: part)
@@ -23,5 +25,13 @@ def test_every_name_is_in_its_file(name, file):
     )
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_every_file_is_there(file):
+    folders = (ROOT / part for part in ("src", "tests", "docs", "benchmarks"))
+    places = [ROOT / file, *(path for folder in folders for path in folder.rglob(f"*{Path(file).suffix}"))]
+    assert any(path.is_file() and f"/{path}".endswith(f"/{file}") for path in places), file
+
+
 def test_names_are_found():
     assert len(PAIRS) > 8
+    assert len(FILES) > 40

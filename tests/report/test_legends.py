@@ -70,8 +70,8 @@ def test_every_symbol_of_a_legend_can_be_seen(family):
         for symbol in symbols(chart):
             tried += 1
             assert visible(symbol), (
-                f"{chart.title.text}: {symbol} cannot be seen. Legends show strokes (charts/style.py), which "
-                'bars and areas do not have: give theirs legend={"symbolType": "square"}'
+                f"{chart.title.text}: {symbol} cannot be seen. Legends show strokes (charts/canvas.py), "
+                'which bars and areas do not have: give theirs legend={"symbolType": "square"}'
             )
     assert tried > 1
 
