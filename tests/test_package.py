@@ -190,19 +190,6 @@ def test_type_checkers_know_the_options_of_each_measure(tmp_path):
     assert (SOURCE / "py.typed").exists()
 
 
-def test_numba_may_be_absent():
-    code = (
-        "import sys; sys.modules['numba'] = None\n"
-        "import numpy as np, calibrant as cb\n"
-        "rng = np.random.default_rng(0); p = rng.random(30000); y = rng.random(30000) < p\n"
-        "f = cb.Forecasts(y, p)\n"
-        "print(cb.smooth_calibration_error(f))\n"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert 0 < float(found.stdout) < 0.05
-
-
 @cache
 def homes(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> dict[str, set[Path]]:
     """Return the files that define each public class or function at the level of a module."""

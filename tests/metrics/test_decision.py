@@ -12,7 +12,6 @@ from oracles import decision as oracle
 from samples import samples
 
 import calibrant as cb
-from calibrant.kernels.cumulative import peaks
 from calibrant.metrics.decisions.worst_case import curve_of, hindsight, peaks_at_predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.metrics.binned.LevelSetWarning")
@@ -129,16 +128,8 @@ def test_the_worst_pair_is_found_among_hostile_points():
         assert found.value == pytest.approx(2 * brute, rel=1e-9, abs=1e-15)
 
 
-@given(sample=samples(max_size=60))
-def test_the_kernel_for_long_data_finds_the_same_peaks(sample):
-    groups = hindsight(sample.forecasts)
-    arrays = groups.trusted, groups.rates, groups.weights, groups.outcomes
-    assert peaks.plain(*arrays) == pytest.approx(peaks_at_predictions(groups), abs=1e-12)
-
-
 @pytest.mark.parametrize("power", [1, 40])
 def test_long_data_agrees_with_the_whole_curve(power):
-    """Above 20,000 levels the peaks come from machine code; with power 40 predictions crowd in buckets."""
     rng = np.random.default_rng(5)
     p = np.concatenate((rng.random(25_000), [0.0, 1.0])) ** power
     y = np.where(rng.random(len(p)) < 0.2, rng.random(len(p)) < p, rng.random(len(p)))

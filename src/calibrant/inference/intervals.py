@@ -344,7 +344,7 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
     """Return the value without its bias, where that is known."""
     # ATB, UBSE and the squared kernel error sum w_i w_j r_i r_j k(v_i, v_j) over all pairs, k(v, v) = 1: only
     # the pairs of a record with itself are biased, and those within a cluster
-    mean = entry.null.mean and entry.null.mean(forecasts, entry.options)  # known for no other k
+    mean = entry.null.mean and entry.null.mean(forecasts, entry.settings())  # known for no other k
     others = 1 - float(forecasts.squared_weights.sum())
     v, outcomes = forecasts.values, forecasts.record_outcomes
     if not (entry.fair and entry.complete) or mean is None or others <= 0 or is_clustered(forecasts):
@@ -361,7 +361,7 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
 
 
 def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float:
-    exact = entry.null.mean and entry.null.mean(forecasts, entry.options)
+    exact = entry.null.mean and entry.null.mean(forecasts, entry.settings())
     linear = entry.signed or entry.null.two_sided  # its mean does not depend on how rows are related
     if exact is not None and (linear or not is_clustered(forecasts)):
         return exact

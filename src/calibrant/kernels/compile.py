@@ -19,11 +19,9 @@ PAUSE = 1.0  # seconds of compiling after which a person at a terminal sees a me
 
 @functools.cache
 def machine_code(kernel: types.FunctionType, cache: bool = True) -> Callable[..., Any]:
-    """Return the numba version of a kernel, cached on disk; the plain one if numba is not installed."""
-    try:
-        import numba
-    except ImportError:
-        return kernel
+    """Return the numba version of a kernel, cached on disk."""
+    import numba
+
     source = _with_fast_callees(kernel)
     try:
         return cast("Callable[..., Any]", numba.njit(cache=cache, nogil=True)(source))
@@ -101,9 +99,8 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
         """Call the kernel; with a damaged cache or a full disk, with an emptied cache, then without one."""
         try:
             return cast("R", self._fast(*args, **kwargs))
-        except Exception:
-            if self._fast is self.plain:
-                raise
+        except Exception:  # the kernel's own errors come again below
+            pass
         try:
             self._fast.recompile()  # empties the cache of this kernel
             return cast("R", self._fast(*args, **kwargs))

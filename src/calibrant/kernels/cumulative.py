@@ -1,17 +1,13 @@
-"""Functionals of many cumulative curves, one row of residuals each, in one pass that stores no curve.
-
-Long rows are compiled; otherwise, and where numba is absent, whole-array numpy gives the same.
-"""
+"""Functionals of many cumulative curves, one row of residuals each; the Laplace form; lines and knots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.compile import COMPILE_ABOVE, compiled
+from calibrant.kernels.compile import compiled
 from calibrant.kernels.partitions import Floats
 from calibrant.parallel import dots
 from calibrant.results import Array
@@ -19,19 +15,13 @@ from calibrant.results import Array
 
 def curve_extremes(residuals: Array) -> Array:
     """Return the minimum and the maximum of C_0 = 0, C_1, .., C_m for every row, as two columns."""
-    kernel = _for(residuals, _extremes)
-    if kernel is not None:
-        return np.asarray(kernel(residuals))
     curve = np.cumsum(residuals, axis=1)
     return np.stack([np.minimum(curve.min(axis=1), 0.0), np.maximum(curve.max(axis=1), 0.0)], axis=1)
 
 
 def two_bin_squares(residuals: Array, values: Array) -> Array:
     """Return the integral over t of C(t)^2 + (C_m - C(t))^2 for every row."""
-    kernel, stretch = _for(residuals, _squares), np.diff(values, append=1.0)
-    if kernel is not None:
-        return np.asarray(kernel(residuals, stretch))
-    curve = np.cumsum(residuals, axis=1)
+    stretch, curve = np.diff(values, append=1.0), np.cumsum(residuals, axis=1)
     # expanded, so that one pass serves; it is at least C_m^2 / 2, hence nothing cancels
     end, linear = curve[:, -1].copy(), dots(curve, stretch)
     return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
@@ -39,80 +29,11 @@ def two_bin_squares(residuals: Array, values: Array) -> Array:
 
 def two_bin_absolutes(residuals: Array, values: Array) -> Array:
     """Return the integral over t of |C(t)| + |C_m - C(t)| for every row."""
-    stretch = np.diff(values, append=1.0)
-    curve = np.cumsum(residuals, axis=1)
+    stretch, curve = np.diff(values, append=1.0), np.cumsum(residuals, axis=1)
     end = curve[:, -1].copy()
     total = dots(np.abs(curve), stretch)
     np.abs(np.subtract(end[:, None], curve, out=curve), out=curve)
     return np.asarray(total + dots(curve, stretch) + values[0] * np.abs(end))
-
-
-def _for(residuals: Array, kernel: compiled[..., Array]) -> Callable[..., Array] | None:
-    """Return the compiled kernel where rows are long enough to repay it and numba is there."""
-    if residuals.shape[1] < COMPILE_ABOVE:
-        return None
-    fast = kernel.machine_code()
-    return None if fast is kernel.plain else fast
-
-
-@compiled
-def _extremes(residuals: Array) -> Array:
-    result = np.zeros((len(residuals), 2))
-    for row in range(len(residuals)):
-        level, low, high = 0.0, 0.0, 0.0
-        for residual in residuals[row]:
-            level += residual
-            low = min(low, level)
-            high = max(high, level)
-        result[row, 0], result[row, 1] = low, high
-    return result
-
-
-@compiled
-def _squares(residuals: Array, stretch: Array) -> Array:
-    result = np.empty(len(residuals))
-    for row in range(len(residuals)):
-        level, linear, square = 0.0, 0.0, 0.0
-        for j in range(len(stretch)):
-            level += residuals[row, j]
-            part = level * stretch[j]
-            linear += part
-            square += level * part
-        result[row] = 2.0 * (square - level * linear) + level * level
-    return result
-
-
-@compiled
-def peaks(values: Array, rates: Array, weights: Array, outcomes: Array) -> Array:
-    """Return h at each of the ascending `values`, where the level's own jump counts in full."""
-    m = len(values)
-    first = np.full(m + 2, m, dtype=np.int64)  # first[b]: how many values lie in buckets before b
-    bucket = 0
-    for i in range(m):
-        while bucket <= int(values[i] * m):
-            first[bucket] = i
-            bucket += 1
-    gone_outcomes, gone_weights = np.zeros(m + 1), np.zeros(m + 1)
-    for i in range(m):
-        rate = rates[i]
-        bucket = int(rate * m)
-        low, high = first[bucket], first[bucket + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if values[middle] < rate:
-                low = middle + 1
-            else:
-                high = middle
-        gone_outcomes[low] += outcomes[i]
-        gone_weights[low] += weights[i]
-    out = np.empty(m)
-    outcome, weight = 0.0, 0.0
-    for j in range(m):
-        outcome += outcomes[j] - gone_outcomes[j]
-        weight += weights[j] - gone_weights[j]
-        right = outcome - weight * values[j]
-        out[j] = max(right + max(weights[j] * values[j] - outcomes[j], 0.0), 0.0)
-    return out
 
 
 def shifted_error(values: Floats, residuals: Floats, width: float) -> float:

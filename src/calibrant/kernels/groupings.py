@@ -62,13 +62,7 @@ def _run_cost(values: Floats, running: Floats, start: int, stop: int, mean: floa
         for k in range(start, stop):
             total += abs(values[k] - mean) ** alpha
         return total
-    low, high = start, stop
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < mean:
-            low = middle + 1
-        else:
-            high = middle
+    low = start + np.searchsorted(values[start:stop], mean)
     left = mean * (low - start) - (running[low] - running[start])
     right = (running[stop] - running[low]) - mean * (stop - low)
     return max(left + right, 0.0)  # type: ignore[no-any-return]

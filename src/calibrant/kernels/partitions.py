@@ -70,13 +70,7 @@ def _run_cost(
     mass = weight[stop] - weight[start]
     mean = (outcome[stop] - outcome[start]) / (mass if mass > 0.0 else 1.0)
     mean = min(max(mean, 0.0), 1.0)
-    low, high = start, stop
-    while low < high:  # the first level of the run that is not below the mean
-        middle = (low + high) >> 1
-        if values[middle] < mean:
-            low = middle + 1
-        else:
-            high = middle
+    low = start + np.searchsorted(values[start:stop], mean)
     below = mean * (weight[low] - weight[start]) - (moment[low] - moment[start])
     above = (moment[stop] - moment[low]) - mean * (weight[stop] - weight[low])
     cost: float = max(below + above, 0.0)

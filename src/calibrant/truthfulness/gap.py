@@ -10,9 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name
-from calibrant.forecasts import Forecasts
 from calibrant.inputs import number, numeric_vector, positive_number, probabilities, to_array, whole_number
-from calibrant.metrics.lookup import find_measure
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array, Result
 from calibrant.truthfulness.search import (
@@ -334,26 +332,18 @@ def class_truthfulness(
         raise InvalidInputError("truth", f"must allow at most {MAX_REPORTS:,} reports", got, hint)
     lies = [np.array(rows) for rows in itertools.product(points, repeat=len(table))]
     reports = [table, np.broadcast_to(table.mean(axis=0), table.shape), *lies]
-    values = [_expected(measure, score, table, report) for report in reports]
+    scored = Scored(measure, {})
+    values = [_expected(scored, score, table, report) for report in reports]
     place = int(np.argmin(values))
     place = place if values[place] < values[0] - TIE else 0
     gap = values[0] - values[place]
     return ClassTruthfulness(measure, score, table, values[0], values[place], reports[place], gap, len(lies))
 
 
-def _expected(measure: str, score: ClassScore, truth: Array, report: Array) -> float:
-    """Return the expected score of a report, over every combination of classes that can occur."""
-    row, total = find_measure(measure), 0.0
-    rounds, classes = truth.shape
+def _expected(scored: Scored, score: ClassScore, truth: Array, report: Array) -> float:
+    """Return the expected score of a report; each class, and the top label, is one question per round."""
     report = np.clip(report, 0.0, 1.0)
-    top = np.argmax(report, axis=1)
-    for labels in itertools.product(range(classes), repeat=rounds):
-        chance = float(np.prod(truth[np.arange(rounds), labels]))
-        if not chance:
-            continue
-        if score == "top":
-            parts = [(top == labels, report[np.arange(rounds), top])]
-        else:
-            parts = [(np.equal(labels, k), report[:, k]) for k in range(classes)]
-        total += chance * sum(row.function.value(Forecasts(y, p), **row.options) for y, p in parts)
-    return total
+    if score == "top":
+        asked = np.arange(len(truth)), np.argmax(report, axis=1)
+        return Expected(scored, truth[asked])(report[asked])
+    return sum(Expected(scored, p)(reported) for p, reported in zip(truth.T, report.T, strict=True))

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from calibrant.fits.crossfit import Recalibrator, Responses, cross_fitted, isotonic_interpolation, name_of
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import number, probabilities, whole_number
-from calibrant.kernels.compile import COMPILE_ABOVE
-from calibrant.kernels.cumulative import peaks
 from calibrant.metrics.bibliography import SURVEY
 from calibrant.metrics.binned import warn_if_singletons
 from calibrant.metrics.calling import accepts_rows, measure_function
@@ -102,8 +100,6 @@ def peaks_at_predictions(groups: Responses) -> Array:
     # sum of (a_k - w_k mu) over v_k <= mu, less the same sum over rates r_k <= mu.
     trusted, outcomes, weights = groups.trusted, groups.outcomes, groups.weights
     m = len(trusted)
-    if m >= COMPILE_ABOVE:
-        return peaks(trusted, groups.rates, weights, outcomes)
     reached = np.searchsorted(trusted, groups.rates)
     right = np.cumsum(outcomes - np.bincount(reached, outcomes, m + 1)[:m])
     right -= trusted * np.cumsum(weights - np.bincount(reached, weights, m + 1)[:m])
