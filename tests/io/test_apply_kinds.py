@@ -283,7 +283,7 @@ def test_large_row_groups_are_written_in_pieces(tmp_path, monkeypatch):
 def test_small_row_groups_are_joined(sizes, tmp_path, monkeypatch):
     from calibrant.io import apply_parquet
 
-    monkeypatch.setattr(apply_parquet, "MAX_JOINED_ROWS", 12)
+    monkeypatch.setattr(apply_parquet, "_rows_of_a_piece", lambda reader: 60)
     rng, tables = np.random.default_rng(len(sizes)), []
     for size in sizes:
         ids = pa.array(rng.integers(0, 3, size), mask=rng.random(size) < 0.2)
@@ -298,7 +298,7 @@ def test_small_row_groups_are_joined(sizes, tmp_path, monkeypatch):
     assert written.read()["q"].to_pylist() == FITTED.predict(whole["p"].to_numpy()).tolist()
     groups = [written.metadata.row_group(k).num_rows for k in range(written.metadata.num_row_groups)]
     assert len(groups) < len(sizes)
-    assert all(rows <= 12 or rows in sizes for rows in groups)
+    assert all(rows <= 60 for rows in groups)
 
 
 def test_several_files_become_one(tmp_path):

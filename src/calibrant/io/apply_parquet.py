@@ -18,8 +18,7 @@ from calibrant.io.session import connect
 from calibrant.io.sources import SourceColumn, default_notation, filled, place_of
 from calibrant.results import Array
 
-MAX_PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
-MAX_JOINED_ROWS = 122_880  # up to here row groups are joined, as DuckDB does
+MAX_PIECE_BYTES = 2**26  # decoded size of the rows that are read and written at once, as one row group
 ASSUMED_TEXT_BYTES = 24  # assumed size of a value whose type has no fixed width
 ARROW_SCHEMA = b"ARROW:schema"
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -165,8 +164,7 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
     if reader.metadata.num_row_groups:
         group = reader.metadata.row_group(0)
         chunks = [group.column(k) for k in range(group.num_columns)]
-        first, row_bytes = next(_joined_groups(reader))
-        rows = min(sum(reader.metadata.row_group(k).num_rows for k in first), MAX_PIECE_BYTES // row_bytes)
+        rows = min(reader.metadata.num_rows, _rows_of_a_piece(reader))
         known = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
         codecs = {c.path_in_schema: known.get(c.compression, c.compression.lower()) for c in chunks}
         codecs[into] = codecs.get(prediction, "snappy")
@@ -204,37 +202,22 @@ def _read_ahead(files: Sequence[Path], names: Sequence[str], readers: Sequence[A
 
 
 def _pieces(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any]) -> Iterator[Any]:
-    """Yield tables: small row groups joined, since every chunk of a column costs time, and large ones cut."""
+    """Yield tables, each to be written as a row group: every chunk of a column costs time."""
     import pyarrow as pa
 
     for file, name, reader in zip(files, names, readers, strict=True):
         _refuse_out_of_range(file, name, reader)
-        for groups, row_bytes in _joined_groups(reader):
-            with _read_errors(file):
-                alone = reader.metadata.row_group(groups[0]).num_rows * row_bytes
-                if len(groups) > 1 or alone <= MAX_PIECE_BYTES:
-                    yield reader.read_row_groups(groups, use_threads=False)  # this is a thread already
-                    continue
-                size = max(1, MAX_PIECE_BYTES // row_bytes)
-                for batch in reader.iter_batches(batch_size=size, row_groups=groups, use_threads=False):
-                    yield pa.Table.from_batches([batch])
+        with _read_errors(file):
+            # this is a thread already
+            for batch in reader.iter_batches(batch_size=_rows_of_a_piece(reader), use_threads=False):
+                yield pa.Table.from_batches([batch])
 
 
-def _joined_groups(reader: Any) -> Iterator[tuple[list[int], int]]:
-    """Yield the row groups to read at once, and the most bytes that one of their rows takes decoded."""
-    together: list[int] = []
-    rows = widest = 0
-    decoded = sum(map(_width, reader.schema_arrow.types))
-    for number in range(reader.metadata.num_row_groups):
-        group = reader.metadata.row_group(number)
-        row_bytes = decoded + group.total_byte_size // max(1, group.num_rows)
-        joined, wider = rows + group.num_rows, max(widest, row_bytes)
-        if together and (joined > MAX_JOINED_ROWS or joined * wider > MAX_PIECE_BYTES):
-            yield together, widest
-            together, joined, wider = [], group.num_rows, row_bytes
-        together, rows, widest = [*together, number], joined, wider
-    if together:
-        yield together, widest
+def _rows_of_a_piece(reader: Any) -> int:
+    """Return how many rows to hold at once, by the most bytes that one of them takes decoded."""
+    groups = (reader.metadata.row_group(number) for number in range(reader.metadata.num_row_groups))
+    stored = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+    return max(1, MAX_PIECE_BYTES // (stored + sum(map(_width, reader.schema_arrow.types))))
 
 
 def _width(kind: Any) -> int:
