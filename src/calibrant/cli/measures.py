@@ -6,7 +6,7 @@ import click
 
 from calibrant.cli.options import MEASURE, as_json, examples, flag
 from calibrant.cli.output import show_json, show_table, shown_form
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import reject_name
 from calibrant.metrics.bibliography import OTHER_PAPERS, bibtex, entry_of
 from calibrant.metrics.lookup import find_measure, measures
 from calibrant.metrics.registry import Measure
@@ -31,12 +31,6 @@ def list_measures(cite: bool, names: tuple[str, ...], json_: bool) -> None:
                 raise reject_name("measure or test", name, list(known))
         click.echo(bibtex({name: known[name] for name in names or known}))
         return
-    for name in names:
-        if name in OTHER_PAPERS:
-            test = f"is a test, not a measure: calibrant test FILE --measure {name}"
-            net = "is a curve, not a measure: calibrant compare FILE --net-benefit 0.1,0.2"
-            work = f"cited as {OTHER_PAPERS[name]} (calibrant measures --bibtex {name})"
-            raise InvalidInputError(f"{name} {net if name == 'net-benefit' else test}; {work}.")
     entries = [find_measure(name) for name in names] or list(measures().values())
     if json_:
         show_json({"measures": [_facts(entry) for entry in entries]})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from glob import glob
 from pathlib import Path
@@ -186,27 +186,15 @@ def run_with_progress(
     connection: DuckDBPyConnection, work: Callable[[], Any], progress: Callable[[float], object] | None
 ) -> Any:
     """Run a query in a thread of its own, reporting how far it is; an interrupt stops it at once."""
-    done: list[Any] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running, ended = pool.submit(work), False
         try:
-            done.append(work())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(POLL_SECONDS)
-            share = connection.query_progress() / 100
-            if progress is not None and share >= 0:  # negative: DuckDB does not know
-                progress(min(1.0, share))
-    except BaseException:
-        connection.interrupt()
-        thread.join()
-        raise
-    if failed:
-        raise failed[0]
-    return done[0]
+            while not ended:
+                ended = bool(wait([running], POLL_SECONDS).done)
+                share = connection.query_progress() / 100
+                if progress is not None and share >= 0:  # negative: DuckDB does not know
+                    progress(min(1.0, share))
+        except BaseException:
+            connection.interrupt()
+            raise
+        return running.result()
