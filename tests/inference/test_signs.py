@@ -110,12 +110,6 @@ def test_effective_number_counts_unequal_clusters_as_fewer():
     assert found.effective == pytest.approx(50)
 
 
-@pytest.mark.parametrize("count", [1, 10_000, 25_001])
-def test_squares_are_summed_in_parts(count):
-    terms = np.random.default_rng(count).normal(size=count)
-    assert signs.sum_of_squares(terms) == pytest.approx(np.sum(terms**2), rel=1e-12)
-
-
 def test_labels_that_are_missing_are_refused_or_dropped_and_counted():
     y, p = [0, 1] * 30, [0.4, 0.6] * 30
     labels = [f"c{k % 15}" if k else None for k in range(60)]

@@ -31,7 +31,7 @@ from calibrant.groups.audit_result import group_table
 from calibrant.inputs import confidence_or_none
 from calibrant.metrics.calling import ARRAYS, CLUSTERS, COLUMNS, as_forecasts, shares_parameters
 from calibrant.metrics.distance.summary import Distances, distances_beside, distances_over
-from calibrant.metrics.lookup import ALIASES
+from calibrant.metrics.lookup import ALIASES, HasStrata
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, Records, check_records, warn_if_swapped
 from calibrant.results import Measurement, frame_of, html_paragraphs, json_object
@@ -216,7 +216,8 @@ def evaluate(
     ['everyone', 'team = a', 'team = b']
     """
     sketch, asked = None, groups
-    if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
+    alone = outcome is None and y_prob is None and sample_weight is None
+    if alone and isinstance(y_true, HasStrata):  # a Sketch
         sketch, y_true, groups = y_true, y_true.forecasts(), None
     given = resolve_inputs(
         y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups,

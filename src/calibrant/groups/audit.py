@@ -19,7 +19,7 @@ from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
-from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, sizes_for_signs
+from calibrant.groups.family import FamilyNull, TestFamily, sizes_for_signs
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
     Lists,
@@ -30,9 +30,10 @@ from calibrant.groups.subpopulations import (
     offered_combinations,
     random_paths,
 )
-from calibrant.inference.null import ClusterSummary, check_enough
+from calibrant.inference.null import ClusterSummary
 from calibrant.inputs import finite_number, whole_numbers
 from calibrant.kernels.groups import segment_curves
+from calibrant.metrics.lookup import HasStrata
 from calibrant.parallel import Progress, recorded_seed
 from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidRows, check_records
 from calibrant.results import Result
@@ -143,7 +144,7 @@ def audit(
     whole_numbers(0, draws=draws)
     finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
-    if hasattr(type(y_true), "strata"):  # a Sketch, which a higher package defines
+    if outcome is None and isinstance(y_true, HasStrata):  # a Sketch
         refuse_with_sketch(
             {"y_prob": y_prob, "sample_weight": sample_weight, "pos_label": pos_label, "nominal": nominal,
              "covariates": covariates, "variant": variant, "clusters": clusters, "null": null}
@@ -180,14 +181,14 @@ def audit(
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
     null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
-    random_words = RandomWords(np.random.default_rng(null_seed), len(records) * draws)
+    null_rng = np.random.default_rng(null_seed)
 
-    def run(count: int, progress: Progress | None = None, first: TestFamily | None = None) -> TestFamily:
-        simulator = FamilyNull.simulate(records, kind, count, random_words, joint) if count else None
+    def run(count: int, progress: Progress | None = None) -> TestFamily:
+        simulator = FamilyNull.simulate(records, kind, count, null_rng, joint) if count else None
         dependent = None if joint is None or joint.all_single else joint
         expected = min(1 + limit, offered) + (subpopulations if split else 0)
         family = TestFamily(
-            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected, first=first
+            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected
         )
         named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
         family.take_all(chain([everyone(len(records))], named), 1 + limit, offered)
@@ -196,7 +197,7 @@ def audit(
         return family
 
     family = run(draws, progress)
-    family.draw_until_decided(lambda count: run(count, first=family), draws)
+    family.draw_until_decided(run, draws)
     return _result(family, kind, seed, _backend(groups, covariates), reason=reason)
 
 
@@ -226,10 +227,7 @@ def _clusters(
     if found is None or found.all_single:  # numbered alike, so that the same signs are drawn
         found = Clusters.of_single_records(len(records))
     else:
-        residuals = records.weight * (records.outcome - records.prediction)
-        spread = records.weight * np.sqrt(np.abs(records.prediction * (1 - records.prediction)))
-        deviations = spread if spread.any() else records.weight
-        check_enough(ClusterSummary.of(found, residuals, deviations), found, residuals)
+        ClusterSummary.of_rows(found, records.outcome, records.prediction, records.weight)
         columns = (column[records.rows] for column in known)
         found = found.by_content(records.prediction, records.outcome, records.weight, *columns)
     return found

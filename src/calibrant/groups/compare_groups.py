@@ -26,7 +26,7 @@ from calibrant.groups.compare_groups_result import (
 from calibrant.groups.rules import label_in_words
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
 from calibrant.inference.gap_interval import Codes, row_interval
-from calibrant.inference.null import ClusterSummary, check_enough
+from calibrant.inference.null import ClusterSummary
 from calibrant.inference.odds_shift import common_shift, odds_of
 from calibrant.inference.pvalues import MORE_DRAWS, holm
 from calibrant.inputs import flag, open_share
@@ -179,7 +179,10 @@ def compare_column(
     clusters: Clusters | None = None,
 ) -> GroupComparison:
     """Compare the groups of one coded column, whose codes belong to the checked rows one by one."""
-    about = None if clusters is None or clusters.all_single else _summary(clusters, checked)
+    about = None
+    if clusters is not None and not clusters.all_single:
+        weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
+        about = ClusterSummary.of_rows(clusters, checked.outcome, checked.prediction, weight)
     rows = _Rows.of(column, checked, None if about is None else clusters)
     plain = checked.weight is None or rows.cluster is not None
     limit = max_permuted if plain else min(max_permuted, MAX_WEIGHTED)
@@ -212,16 +215,6 @@ def compare_column(
         comparable=scores.rank > 0,
         clusters=str(about or ""),
     )
-
-
-def _summary(clusters: Clusters, checked: ValidRows) -> ClusterSummary:
-    """Summarize clusters of several rows; refuse too few of them."""
-    weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
-    residual = weight * (checked.outcome - checked.prediction)
-    centered = residual - weight * (residual.sum() / weight.sum())
-    found = ClusterSummary.of(clusters, centered, weight)
-    check_enough(found, clusters, residual)
-    return found
 
 
 def _rows_of(checked: ValidRows, which: npt.NDArray[np.intp]) -> ValidRows:

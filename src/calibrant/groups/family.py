@@ -48,7 +48,6 @@ from calibrant.results import Array
 
 VECTOR = 8  # curves that one instruction advances
 NULL_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
-MIN_BITS_AHEAD, WORDS_AHEAD = 1 << 24, 1 << 18  # bits from which another thread pays, and its words at a time
 DIGITS_PER_LOOK = 5  # binary digits between looks at which records are done
 MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
@@ -56,32 +55,8 @@ MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
 MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
 
 
-class RandomWords:
-    """The 64-bit words of a generator, in their order; for many bits, drawn ahead on another thread."""
-
-    def __init__(self, rng: np.random.Generator, bits: int = 0) -> None:
-        self._rng = rng
-        self._blocks = None if bits < MIN_BITS_AHEAD else self._ahead()
-        self._left = np.empty(0, dtype=np.uint64)
-
-    def _draw(self, *shape: int) -> Words:
-        return self._rng.integers(0, 2**64, shape, dtype=np.uint64)
-
-    def _ahead(self) -> Iterator[Words]:
-        with ThreadPoolExecutor(1) as pool:
-            block = pool.submit(self._draw, WORDS_AHEAD)
-            while True:
-                ready, block = block.result(), pool.submit(self._draw, WORDS_AHEAD)
-                yield ready
-
-    def __call__(self, *shape: int) -> Words:
-        if self._blocks is None:
-            return self._draw(*shape)
-        size = math.prod(shape)
-        while len(self._left) < size:
-            self._left = np.concatenate((self._left, next(self._blocks)))
-        taken, self._left = self._left[:size], self._left[size:]
-        return taken.reshape(shape)
+def random_words(rng: np.random.Generator, *shape: int) -> Words:
+    return rng.integers(0, 2**64, shape, dtype=np.uint64)
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +81,7 @@ class FamilyNull:
         records: Records,
         variant: Variant,
         draws: int,
-        random_words: RandomWords,
+        rng: np.random.Generator,
         clusters: Clusters | None = None,
     ) -> FamilyNull:
         """Draw every outcome with the predicted probability, or a fair sign for every cluster."""
@@ -115,7 +90,7 @@ class FamilyNull:
         value = np.zeros(n) if variant.statistic == "mean" else p
         words = -(-draws // LANES)
         if clusters is not None:
-            coins = random_words(clusters.number, words)
+            coins = random_words(rng, clusters.number, words)
             residual = weight * (records.outcome - p)
             steps = np.column_stack((value, residual, -residual))
             return cls(records, variant, draws, coins[clusters.codes], steps, signs=True)
@@ -123,7 +98,7 @@ class FamilyNull:
         settle = _worth_compiling(settle_coins, n * draws)
         for start in range(0, n, NULL_BLOCK):
             part = slice(start, start + NULL_BLOCK)
-            bits[part] = bernoulli_words(p[part], words, random_words, settle or _settle_by_numpy)
+            bits[part] = bernoulli_words(p[part], words, rng, settle or _settle_by_numpy)
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
@@ -223,7 +198,7 @@ def _settle_by_numpy(coins: Words, rows: Any, rest: Array, undecided: Words, out
 
 
 def bernoulli_words(
-    chance: Array, words: int, random_words: RandomWords, settle: Callable[..., Any] = _settle_by_numpy
+    chance: Array, words: int, rng: np.random.Generator, settle: Callable[..., Any] = _settle_by_numpy
 ) -> Words:
     """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
 
@@ -238,7 +213,7 @@ def bernoulli_words(
     rest = chance[rows]
     undecided = np.full((len(rows), words), ALL_BITS)
     while len(rows):
-        coins = random_words(DIGITS_PER_LOOK, *undecided.shape)
+        coins = random_words(rng, DIGITS_PER_LOOK, *undecided.shape)
         alive = settle(coins, rows, rest, undecided, out)
         rows, rest, undecided = rows[:alive], rest[:alive], undecided[:alive]
     return out
@@ -252,10 +227,10 @@ def unpacked(words: Words, draws: int) -> Any:
 
 def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
     """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v."""
-    sums, random_words = np.zeros((len(loads), draws)), RandomWords(rng)
+    sums = np.zeros((len(loads), draws))
     for start in range(0, len(prediction), NULL_BLOCK):
         part = slice(start, start + NULL_BLOCK)
-        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), random_words), draws)
+        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), rng), draws)
         sums += loads[:, part] @ (ones - prediction[part, None])
     return sums
 
@@ -318,8 +293,6 @@ class TestFamily:
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
-    taken: list[tuple[list[int], Array]] = field(default_factory=list)  # of each batch: which, and deviations
-    first: TestFamily | None = None  # the same subpopulations, measured before and drawn again here
     exceeded: Any = 0.0  # number of draws in which each step of the step-down test was exceeded,
     drawn: int = 0  # among this many
     seen: set[tuple[int, float]] = field(default_factory=set)
@@ -339,10 +312,8 @@ class TestFamily:
                     break
         self.over_limit += offered
 
-    def _measured(
-        self, batches: Iterable[Batch], pool: ThreadPoolExecutor
-    ) -> Iterator[tuple[Batch, Curves | None]]:
-        ahead: deque[tuple[Batch, Future[Curves | None]]] = deque()
+    def _measured(self, batches: Iterable[Batch], pool: ThreadPoolExecutor) -> Iterator[tuple[Batch, Curves]]:
+        ahead: deque[tuple[Batch, Future[Curves]]] = deque()
         for batch in batches:
             ahead.append((batch, pool.submit(self._measure, batch)))
             if len(ahead) > 2 * WORKERS:
@@ -351,20 +322,13 @@ class TestFamily:
         for batch, curves in ahead:
             yield batch, curves.result()
 
-    def _measure(self, batch: Batch) -> Curves | None:
-        """Do what needs no other batch; what is tested again was measured before."""
+    def _measure(self, batch: Batch) -> Curves:
         if self.null is not None:
             batch.lists  # noqa: B018 - kept for the simulation
-        return batch.measure(self.terms) if self.first is None else None
+        return batch.measure(self.terms)
 
     def take(self, batch: Batch, limit: int, curves: Curves | None = None) -> int:
         """Test up to `limit` new subpopulations of the batch; return how many were."""
-        if self.first is not None:  # the same batches in the same order
-            kept, deviation = self.first.taken[len(self.taken)]
-            self.taken.append((kept, deviation))
-            if kept:
-                self.simulated.append(self.null.z(batch.select(kept), deviation))
-            return len(kept)
         curves = batch.measure(self.terms) if curves is None else curves
         least = self.min_size if self.rules else 1
         small = curves.size < least
@@ -385,7 +349,6 @@ class TestFamily:
             fresh = [k for k in fresh if doubtful[k]]
         self.over_limit += max(0, len(fresh) - limit)
         batch, curves = batch.select(fresh[:limit]), curves.take(fresh[:limit])
-        self.taken.append(([large[k] for k in fresh[:limit]], curves.deviation))
         if len(batch) == 0:
             return 0
         self.parts.append(curves)

@@ -212,14 +212,13 @@ class StratifiedScores:
 
     def draw(self, place: Array | None, draws: int, seed: int) -> Array:
         """Simulate the statistic, and that of a trend along places, under the null: two columns."""
-        if len(self.group) * draws >= MIN_SHUFFLES_COMPILED:
-            (shuffled_sums if self.weight is None else shuffle_rows).compile_now()
         width = round(np.sqrt(len(self.group)))
         if self.weight is not None and self.cluster is None:
             work = partial(self._weighted_draws, place)
             return in_blocks(work, draws, width=width, seed=seed)
         if (draws, seed) not in self.known_sums:  # a trend and any difference are tested with the same draws
-            self.known_sums[draws, seed] = in_blocks(self._drawn_sums, draws, width=width, seed=seed)
+            work = partial(self._drawn_sums, len(self.group) * draws >= MIN_SHUFFLES_COMPILED)
+            self.known_sums[draws, seed] = in_blocks(work, draws, width=width, seed=seed)
         drawn = self.known_sums[draws, seed]
         quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
         return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
@@ -235,18 +234,20 @@ class StratifiedScores:
         parts = [slice(self.starts[k], self.starts[k + 1]) for k in self.shared_strata.tolist()]
         return [(part, *np.unique(self.group[part], return_inverse=True)) for part in parts]
 
-    def _drawn_sums(self, generator: np.random.Generator, rows: int) -> Array:
+    def _drawn_sums(self, many: bool, generator: np.random.Generator, rows: int) -> Array:
         """Give every cluster a random sign, or shuffle residuals within strata."""
         if self.cluster is not None:
             signs = 2.0 * generator.integers(0, 2, (rows, len(self.cluster_sums))) - 1.0
             return np.asarray(signs @ self.cluster_sums)
         total = np.zeros((rows, self.n_groups))
         for part, inside, code in self.shared_parts:
-            if shuffled_sums.worth_compiling(0):
+            if many:
                 sums = np.zeros((rows, len(inside)))
+                shuffled_sums.compile_now()
                 shuffled_sums(generator.random((rows, len(code))), self.residual[part], code, sums)
             else:
-                sums = _shuffled(self.residual[part], generator, rows) @ np.eye(len(inside))[code]
+                copies = np.broadcast_to(self.residual[part], (rows, len(code)))
+                sums = generator.permuted(copies, axis=1) @ np.eye(len(inside))[code]
             total[:, inside] += sums
         return total
 
@@ -259,7 +260,7 @@ class StratifiedScores:
         for k in self.shared_strata.tolist():
             part = slice(self.starts[k], self.starts[k + 1])
             residual, mass = self.residual[part], self.mass[part]
-            label = _shuffled(self.group[part], generator, rows) + each
+            label = generator.permuted(np.broadcast_to(self.group[part], (rows, len(mass))), axis=1) + each
             for table, values in ((sums, residual), (squares[:, k], residual**2), (counts[:, k], mass)):
                 spread = np.broadcast_to(values, label.shape).ravel()
                 table += np.bincount(label.ravel(), spread, rows * self.n_groups).reshape(rows, -1)
@@ -268,33 +269,9 @@ class StratifiedScores:
         return np.column_stack((quadratic, _trends(sums, covariance, place)))
 
 
-def _shuffled(values: npt.NDArray[Any], generator: np.random.Generator, rows: int) -> npt.NDArray[Any]:
-    """Return `rows` shuffled copies: Fisher-Yates, compiled or one position of all copies at a time."""
-    copies = np.tile(values, (rows, 1))
-    uniforms = generator.random((rows, len(values)))
-    if shuffle_rows.worth_compiling(0):
-        shuffle_rows(copies, uniforms)
-        return copies
-    columns, each = np.ascontiguousarray(copies.T), np.arange(rows)
-    for last in range(len(values) - 1, 0, -1):
-        chosen = (uniforms[:, last] * (last + 1)).astype(np.intp)
-        columns[last], columns[chosen, each] = columns[chosen, each], columns[last].copy()
-    return columns.T
-
-
-@compiled
-def shuffle_rows(copies: npt.NDArray[Any], uniforms: Array) -> None:
-    for row in range(copies.shape[0]):
-        for last in range(copies.shape[1] - 1, 0, -1):
-            chosen = int(uniforms[row, last] * (last + 1))
-            held = copies[row, last]
-            copies[row, last] = copies[row, chosen]
-            copies[row, chosen] = held
-
-
 @compiled
 def shuffled_sums(uniforms: Array, values: Array, group: Codes, sums: Array) -> None:
-    """Add shuffled values to the groups of their new places: `shuffle_rows` without keeping the copies."""
+    """Add shuffled values (Fisher-Yates) to the groups of their new places."""
     for row in range(uniforms.shape[0]):
         left = values.copy()
         for last in range(len(values) - 1, -1, -1):

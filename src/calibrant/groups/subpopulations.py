@@ -20,7 +20,6 @@ from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
     Index,
     Offsets,
-    counting_sort,
     partition_curves,
     segment_curves,
     successive_variances,
@@ -143,8 +142,7 @@ class Partition:
     def lists(self) -> Lists:
         counts = np.bincount(self.cell, minlength=len(self.codes))
         ends = np.cumsum(counts)
-        members = np.empty(len(self.cell), dtype=np.int32)
-        counting_sort(self.cell, (ends - counts).astype(np.int64), members)
+        members = np.argsort(self.cell, kind="stable").astype(np.int32)
         everything = Lists([Rule()] * len(counts), members, np.concatenate(([0], ends)).astype(np.int64))
         return replace(everything.select(self.kept.tolist()), rules=self.rules)
 

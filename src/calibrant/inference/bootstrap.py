@@ -17,7 +17,6 @@ from calibrant.inference.null import (
     Drawing,
     TwoPointWeights,
     batched,
-    check_enough,
     cluster_summary,
     has_equal_weights,
     is_clustered,
@@ -74,7 +73,10 @@ class Resampler:
         self._sample: Censored | None = None  # all rows, censored ones included
         if is_clustered(forecasts):
             self._draw_method = Resampler._by_clusters
-            self._clusters, self._summary = record_clusters(forecasts), cluster_summary(forecasts)
+            self._clusters, self._summary = (
+                record_clusters(forecasts),
+                cluster_summary(forecasts, checked=True),
+            )
             self._independent /= max(1.0, self._summary.design_effect)
             self._sum_by_cluster()
             self.width = max(self._clusters.number, 4 * forecasts.levels)
@@ -158,8 +160,6 @@ class Resampler:
     def _sum_by_cluster(self) -> None:
         f, clusters, weight = self.forecasts, self._clusters, record_weights(self.forecasts)
         outcome, level_of = record_outcomes(f), np.repeat(np.arange(f.levels), f.counts)
-        assert self._summary is not None
-        check_enough(self._summary, clusters, weight * (outcome - f.values[level_of]))
         terms = (weight, weight * outcome, weight**2, np.ones(f.n))
         self._tables = [clusters.matrix(term, level_of, f.levels) for term in terms]
         self._cluster_weights = clusters.total(weight)

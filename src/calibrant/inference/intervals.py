@@ -30,14 +30,12 @@ from calibrant.inference.null import (
     NullOutcomes,
     SignNull,
     batched,
-    check_enough,
     cluster_summary,
     is_clustered,
     measured,
     null_values,
     record_clusters,
     record_outcomes,
-    record_weights,
     with_options,
 )
 from calibrant.inference.pvalues import is_rejected
@@ -273,9 +271,7 @@ def _levels_to_bound_on(forecasts: Forecasts, entry: Measure) -> Forecasts:
 def mean_gap_interval(forecasts: Forecasts, confidence: float) -> tuple[float, float]:
     """Return the interval of mean outcome minus mean prediction, as audits give it for a group."""
     if is_clustered(forecasts):
-        predictions = np.repeat(forecasts.values, forecasts.counts)
-        residuals = record_weights(forecasts) * (record_outcomes(forecasts) - predictions)
-        check_enough(cluster_summary(forecasts), record_clusters(forecasts), residuals)
+        cluster_summary(forecasts, checked=True)
     known = forecasts.record_outcomes is not None
     if known or is_clustered(forecasts):
         clusters = record_clusters(forecasts).codes if is_clustered(forecasts) else None

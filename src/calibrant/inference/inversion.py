@@ -24,7 +24,6 @@ from calibrant.inference.null import (
     record_clusters,
     record_outcomes,
     record_weights,
-    sum_of_squares,
 )
 from calibrant.inference.odds_shift import common_shift
 from calibrant.inference.testing import by_signs
@@ -321,5 +320,5 @@ def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
     level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
     terms = zero[level_of] + record_outcomes(forecasts) * (one - zero)[level_of]
     terms *= record_weights(forecasts)
-    squares = sum_of_squares(terms)
-    return sum_of_squares(record_clusters(forecasts).total(terms)) / squares if squares > 0 else 1.0
+    squares, sums = dot(terms, terms), record_clusters(forecasts).total(terms)
+    return dot(sums, sums) / squares if squares > 0 else 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from calibrant.errors import (
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import TERMS_AT_ONCE, Progress, check_drawing, checked_draws, in_blocks, recorded_seed
+from calibrant.parallel import Progress, check_drawing, checked_draws, dot, in_blocks, recorded_seed
 from calibrant.results import Array
 
 MAX_SHORTFALL = 0.9  # share of the mean by which light records may fall short of it
@@ -83,12 +82,8 @@ def max_record_weight(forecasts: Forecasts) -> float:
 def has_equal_weights(forecasts: Forecasts) -> bool:
     if forecasts.record_weights is not None:
         return False
-    for start in range(0, forecasts.levels, TERMS_AT_ONCE):
-        part = slice(start, start + TERMS_AT_ONCE)
-        squares, weights = forecasts.squared_weights[part] * forecasts.n, forecasts.weights[part]
-        if not np.allclose(squares, weights, rtol=1e-6, atol=0):
-            return False
-    return True
+    apart = np.abs(forecasts.squared_weights * forecasts.n - forecasts.weights)
+    return bool(np.all(apart <= 1e-6 * forecasts.weights))
 
 
 MIN_BINOMIAL_RECORDS = 16  # per level, from which on a binomial draw costs less than Bernoulli draws
@@ -114,7 +109,6 @@ class NullOutcomes:
         self._by_record = not sketched and (weighted or not many)
         self.width = forecasts.n if self._by_record else forecasts.levels  # random numbers per draw
         self._expected = forecasts.weights * forecasts.values
-        self._buffers = threading.local()
         self._single = forecasts.levels == forecasts.n
         if self._by_record:
             self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
@@ -122,15 +116,12 @@ class NullOutcomes:
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw the weight of y per level, one row for each set of outcomes."""
-        return self._drawn(generator, rows, None)
-
-    def _drawn(self, generator: np.random.Generator, rows: int, out: Array | None) -> Array:
         f = self.forecasts
         if self._substitutes is not None:
             return self._substitutes.outcomes(generator, self._rates, rows)
         if not self._by_record:
             return np.asarray(generator.binomial(f.counts, self._rates, size=(rows, f.levels)) / f.n)
-        drawn = generator.random((rows, f.n), out=out)
+        drawn = generator.random((rows, f.n))
         hits = drawn < self._chances
         if self._single or f.record_weights is not None:
             np.multiply(hits, 1 / f.n if f.record_weights is None else f.record_weights, out=drawn)
@@ -146,11 +137,7 @@ class NullOutcomes:
             yield f.with_record_outcomes(hits.astype(np.float64))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw into memory of the thread, which its next call writes again."""
-        shape = (rows, self.forecasts.n if self._by_record else 0)
-        if getattr(self._buffers, "draws", np.empty(0)).shape != shape:
-            self._buffers.draws = np.empty(shape)
-        drawn = self._drawn(generator, rows, self._buffers.draws)
+        drawn = self.outcomes(generator, rows)
         drawn -= self._expected
         return drawn
 
@@ -272,9 +259,7 @@ class SignNull:
         self.width = max(self.clusters.number, forecasts.levels)
 
     def check_enough(self) -> ClusterSummary:
-        found = cluster_summary(self.forecasts)
-        check_enough(found, self.clusters, self.record_residuals)
-        return found
+        return cluster_summary(self.forecasts, checked=True)
 
     def is_unchanged_by_signs(self) -> bool:
         """Return whether every level lies in one cluster: its absolute sum then never changes."""
@@ -326,14 +311,6 @@ def _standardized(by_cluster: Array, multipliers: Array) -> Array:
     return np.asarray(found.T)
 
 
-MAX_UNTHREADED = 10_000  # terms up to which BLAS starts no threads: these cost more than the sum
-
-
-def sum_of_squares(terms: Array) -> float:
-    parts = np.split(terms, range(MAX_UNTHREADED, len(terms), MAX_UNTHREADED))
-    return float(sum(part @ part for part in parts))
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
     name: str
@@ -349,16 +326,35 @@ class ClusterSummary:
         # squares of the observed sums would report a third of the clusters even where all are alike
         sums = clusters.total(residuals)
         own, whole = clusters.total(deviations**2), clusters.total(deviations) ** 2
-        by_rows, pairs = sum_of_squares(residuals), float((whole - own).sum())
+        by_rows, pairs = dot(residuals, residuals), float((whole - own).sum())
         scale = by_rows / max(float(own.sum()), 1e-300)
-        by_clusters = sum_of_squares(sums)
+        by_clusters = dot(sums, sums)
         shared = (by_clusters - by_rows) / scale / pairs if pairs > 0 and scale > 0 else 0.0
         shared = min(1.0, max(0.0, shared))
         expected = (1 - shared) * own + shared * whole
-        total, squares = float(expected.sum()), sum_of_squares(expected)
+        total, squares = float(expected.sum()), dot(expected, expected)
         effective = total**2 / squares if squares > 0 else float(clusters.number)
         effect = by_clusters / by_rows if by_rows > 0 else 1.0
         return cls(clusters.name, clusters.number, effective, effect, len(residuals))
+
+    @classmethod
+    def of_rows(
+        cls,
+        clusters: Clusters,
+        outcomes: Array,
+        expected: Array,
+        weights: Array,
+        *,
+        checked: bool = True,
+    ) -> ClusterSummary:
+        """Summarize clusters; if `checked`, refuse too few of them."""
+        residuals = weights * (outcomes - expected)
+        deviations = weights * np.sqrt(np.abs(expected * (1 - expected)))
+        centered = residuals - weights * (residuals.sum() / weights.sum())
+        found = cls.of(clusters, centered, deviations if deviations.any() else weights)
+        if checked:
+            _check_enough(found, clusters, residuals)
+        return found
 
     def widening(self, confidence: float) -> float:
         """Return what few clusters need: they underestimate variance, and quantiles are Student's."""
@@ -381,16 +377,13 @@ class ClusterSummary:
         )
 
 
-def cluster_summary(forecasts: Forecasts) -> ClusterSummary:
-    weights, level_of = record_weights(forecasts), np.repeat(np.arange(forecasts.levels), forecasts.counts)
-    residuals = weights * (record_outcomes(forecasts) - forecasts.values[level_of])
-    deviations = weights * np.sqrt(forecasts.values * (1 - forecasts.values))[level_of]
-    if not deviations.any():
-        deviations = weights
-    return ClusterSummary.of(record_clusters(forecasts), residuals - weights * residuals.sum(), deviations)
+def cluster_summary(forecasts: Forecasts, checked: bool = False) -> ClusterSummary:
+    rows = record_outcomes(forecasts), np.repeat(forecasts.values, forecasts.counts)
+    weights = record_weights(forecasts)
+    return ClusterSummary.of_rows(record_clusters(forecasts), *rows, weights, checked=checked)
 
 
-def check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
+def _check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
     above, below = (
         np.count_nonzero(np.bincount(clusters.codes[side])) for side in (residuals > 0, residuals < 0)
     )

@@ -16,7 +16,7 @@ from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.inference.bootstrap import reweighted_draws, tallied
-from calibrant.inference.null import ClusterSummary, check_enough
+from calibrant.inference.null import ClusterSummary
 from calibrant.inputs import (
     InputNames,
     check_aligned,
@@ -125,12 +125,7 @@ class PairedRows:
             return None
         w = np.ones(len(self.outcomes)) if self.weights is None else self.weights
         expected = np.mean(list(self.models.values()), axis=0)
-        residuals = w * (self.outcomes - expected)
-        deviations = w * np.sqrt(expected * (1 - expected))
-        centered = residuals - w * residuals.sum() / w.sum()
-        found = ClusterSummary.of(self.clusters, centered, deviations if deviations.any() else w)
-        check_enough(found, self.clusters, residuals)
-        return found
+        return ClusterSummary.of_rows(self.clusters, self.outcomes, expected, w)
 
     def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array | float]:
         """Draw how often each row occurs in each resample, and the weight of one occurrence."""

@@ -299,15 +299,6 @@ def thinned_curve(members: Index, terms: Array, stretch: int) -> Array:
 
 
 @compiled
-def counting_sort(cell: Index, starts: Offsets, members: Index) -> None:
-    """Fill `members` with positions by cell, in order within each; `starts` is overwritten."""
-    for i in range(len(cell)):
-        place = starts[cell[i]]
-        members[place] = i
-        starts[cell[i]] = place + 1
-
-
-@compiled
 def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -> None:
     """Widen the highest and lowest point of each part's curve to what is possible inside its cells.
 

@@ -103,6 +103,14 @@ class HasForecasts(Protocol):
         """Return the forecasts at the resolution of the summary."""
 
 
+@runtime_checkable
+class HasStrata(HasForecasts, Protocol):
+    """A summary that may hold the sums of each group as well."""
+
+    def strata(self) -> Any:
+        """Return these sums, for an audit."""
+
+
 def measure(
     y_true: Any = None,
     y_prob: Any = None,
