@@ -25,7 +25,6 @@ from calibrant.inference.gap_interval import binary_moments, difference_interval
 from calibrant.inference.pvalues import (
     LEVEL,
     MORE_DRAWS,
-    bonferroni_pvalue,
     could_flip,
     stepdown_counts,
     stepdown_pvalues,
@@ -40,7 +39,6 @@ from calibrant.kernels.groups import (
     partition_curves,
     segment_curves,
     settle_coins,
-    thinned_curve,
 )
 from calibrant.parallel import WORKERS, Progress, map_threads, report_progress
 from calibrant.records import Records
@@ -267,7 +265,7 @@ class AgainstOthers:
         else:
             single = {rule: records.against_others(batch) for rule, batch in groups.items()}
         del self._records, self._groups  # what is large
-        return {rule: bonferroni_pvalue(pvalue, self._tests) for rule, pvalue in single.items()}
+        return {rule: min(1.0, self._tests * pvalue) for rule, pvalue in single.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"pvalues": self.pvalues}
@@ -471,10 +469,24 @@ class TestFamily:
     def _curve(self, batch: Batch) -> GroupCurve:
         members = batch.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
-        points = thinned_curve(members, self.terms.rows, stretch)
+        points = _thinned_curve(self.terms.rows[members, :3], stretch)
         weight, prediction, curve = np.vstack((points[:1], points)).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(batch.rules[0], weight / weight[-1], prediction, curve / weight[-1])
+
+
+def _thinned_curve(terms: Array, stretch: int) -> Array:
+    """Return the lowest and highest points of stretches of the curve, and its end: weight, value, curve."""
+    value, weight, step = terms.T
+    curve, n = np.cumsum(step), len(terms)
+    whole = np.append(value[1:] != value[:-1], True)  # not between equal predictions
+    starts = np.arange(0, n, stretch)
+    low, high = (np.full(len(starts) * stretch, end) for end in (np.inf, -np.inf))
+    low[:n][whole] = high[:n][whole] = curve[whole]
+    lowest = starts + low.reshape(-1, stretch).argmin(axis=1)
+    highest = starts + high.reshape(-1, stretch).argmax(axis=1)
+    at = np.unique(np.concatenate((lowest, highest, [n - 1])))
+    return np.asarray(np.column_stack((np.cumsum(weight), value, curve))[at[whole[at]]])
 
 
 def _are_rates(records: Records) -> bool:

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.inference.odds_shift import EventCount, common_shift, exact_interval, law_of_sum, tail
+from calibrant.inference.odds_shift import (
+    common_shift,
+    conditional_estimate,
+    event_logs,
+    exact_interval,
+    law_of_sum,
+    tail,
+)
 from calibrant.inference.pvalues import MORE_DRAWS, could_flip
 from calibrant.kernels.compile import compiled
 from calibrant.parallel import in_blocks
@@ -439,16 +446,17 @@ class OverallCurve:
 
 def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     """Add up the laws of the first group's events, given all events of each stratum."""
+    from scipy.special import expit
+
     law, events = (0, np.ones(1)), 0
     for k in scores.shared_strata.tolist():
         part = slice(scores.starts[k], scores.starts[k + 1])
         first = scores.group[part] == 0
         logits, outcome = scores.logits[part], scores.outcome[part]
         total = int(outcome.sum())
-        tilt = common_shift(logits, total)
-        one, other = EventCount.of(logits[first], tilt), EventCount.of(logits[~first], tilt)
+        rates = expit(logits + common_shift(logits, total))
         counts = np.arange(max(0, total - int(np.count_nonzero(~first))), min(total, int(first.sum())) + 1)
-        logs = one.at(counts) + other.at(total - counts)
+        logs = event_logs(rates[first], counts) + event_logs(rates[~first], total - counts)
         masses = np.exp(logs - logs.max())
         law = law_of_sum(law, (int(counts[0]), masses / masses.sum()))
         events += int(outcome[first].sum())
@@ -456,27 +464,9 @@ def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     with np.errstate(divide="ignore"):
         logs = np.log(law[1])
     tails = [tail(logs, counts, events, above) for above in (True, False)]
-    low, high = exact_interval(logs, counts, events, 0.0, confidence)
-    shift = _conditional_estimate(logs, counts, events)
+    low, high = exact_interval(logs, counts, events, confidence)
+    shift = conditional_estimate(logs, counts, events)
     return PairDifference(shift, low, high, max(MIN_PVALUE, min(1.0, 2 * min(tails))))
-
-
-def _conditional_estimate(logs: Array, counts: Codes, events: int) -> float:
-    """Return the shift at which the expected events are those observed; infinite at either end."""
-    if events <= counts[0]:
-        return float("-inf")
-    if events >= counts[-1]:
-        return float("inf")
-    shift = 0.0
-    for _ in range(100):
-        masses = np.exp(logs + shift * counts - (logs + shift * counts).max())
-        masses /= masses.sum()
-        mean = float(masses @ counts)
-        step = (events - mean) / max(float(masses @ (counts - mean) ** 2), 1e-12)
-        shift += float(np.clip(step, -1.0, 1.0))
-        if abs(step) < 1e-10:
-            break
-    return shift
 
 
 def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:

@@ -39,7 +39,7 @@ from calibrant.inference.null import (
     values_of_residuals,
     with_options,
 )
-from calibrant.inference.paired_rows import PairedRows, complete_rows, models_given, named_models
+from calibrant.inference.paired_rows import PairedRows, paired_models
 from calibrant.inference.pvalues import MORE_DRAWS, draw_until_decided, holm, is_rejected
 from calibrant.inference.testing import run_test
 from calibrant.inputs import open_share
@@ -282,14 +282,12 @@ def compare(
         settings: dict[str, Any] = {"missing": missing, "pos_label": pos_label, "confidence": confidence}
         return compare_outcomes(outcomes, predictions, clusters=clusters, **settings)
     models_asked = y_prob if predictions is None else (predictions, *y_prob)
-    y_true, models_asked, sample_weight, clusters = models_given(
-        y_true, models_asked, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
-    )
-    named = named_models(models_asked, names)
     open_share("confidence", confidence)
     drawing = Drawing.checked(draws, seed, threads, progress)
     row = with_options(find_measure(measure), options)
-    rows = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters)
+    columns = {"outcome": outcome, "prediction": prediction, "weight": weight}
+    rows = paired_models(y_true, models_asked, sample_weight, clusters, names, columns, missing, pos_label)
+    named = list(rows.models)
     rows = rows if rows.clusters is None else rows.in_order()
     size = len(rows.outcomes)
     check_resampling(size)

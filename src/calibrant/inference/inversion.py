@@ -35,7 +35,6 @@ from calibrant.results import Array
 
 MIN_DRAWS = 99
 PREDICTION_RESAMPLES = 49  # resampled predictions, for a standard deviation
-MAX_DRAWN_AT_ONCE = 2**25  # records of all of them together: each takes some 70 bytes
 STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error that was seen
 
 
@@ -91,19 +90,18 @@ def _spread_of_truth(forecasts: Forecasts, entry: Measure, seed: int) -> float:
     truth = measured(forecasts.with_outcomes(forecasts.weights * fit), entry)
     if not truth > 0:
         return 0.0
-    resampler, rng = Resampler(forecasts), np.random.default_rng([seed, 1])
-    at_once = PREDICTION_RESAMPLES
-    if at_once * forecasts.n > MAX_DRAWN_AT_ONCE:
-        at_once = max(1, MAX_DRAWN_AT_ONCE // 8 // forecasts.n)
-    values = []
-    for start in range(0, PREDICTION_RESAMPLES, at_once):
-        drawn = resampler.draw(rng, min(at_once, PREDICTION_RESAMPLES - start))
+    resampler = Resampler(forecasts)
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        drawn = resampler.draw(generator, rows)
         records = drawn.records
         if records is not None:
             records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))
         drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
-        values.append(values_of_resamples(forecasts, entry, drawn, quick=False))
-    return float(np.nanstd(np.concatenate(values))) / truth
+        return values_of_resamples(forecasts, entry, drawn, quick=False)
+
+    values = Drawing(PREDICTION_RESAMPLES, seed + 1, threads=1).run(work, resampler.width)
+    return float(np.nanstd(values)) / truth
 
 
 def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:

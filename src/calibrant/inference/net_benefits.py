@@ -17,8 +17,9 @@ import numpy.typing as npt
 from calibrant.clusters import Clusters
 from calibrant.formatting import dropped_note, format_value, pluralize
 from calibrant.inference.bootstrap import upper_quantile
+from calibrant.inference.gap_interval import wilson_interval
 from calibrant.inference.null import ClusterSummary, draw_signs
-from calibrant.inference.paired_rows import complete_rows, models_given, named_models
+from calibrant.inference.paired_rows import paired_models
 from calibrant.inference.pvalues import bonferroni
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
@@ -90,7 +91,7 @@ class _Shares:
         return cls(factors, value, covariance, np.where(inner, spread, unseen))
 
     def ends(self, z: float) -> Benefit:
-        low, high = _wilson(self.value, self.size, z)
+        low, high = wilson_interval(self.value, self.size, z)
         total = (self.factors * self.value).sum(axis=0)
         positive = self.factors > 0
         down = self.factors * (self.value - np.where(positive, low, high))
@@ -115,13 +116,6 @@ def critical_value(confidence: float, clusters: ClusterSummary | None = None) ->
     if clusters is None or clusters.number == clusters.rows:
         return float(ndtri(share))
     return float(stdtrit(max(1.0, clusters.effective - 1), share))
-
-
-def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
-    extra = z**2 / size
-    centre = (share + extra / 2) / (1 + extra)
-    half = z * np.sqrt(np.maximum(share * (1 - share) / size + extra / (4 * size), 0.0)) / (1 + extra)
-    return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
 
 
 def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
@@ -440,13 +434,13 @@ def net_benefits(
     >>> found.best()
     ['model', 'model']
     """
-    y_true, predictions, sample_weight, clusters = models_given(
-        y_true, predictions, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
-    )
     open_share("confidence", confidence)
     asked, count, used = checked_thresholds(thresholds), checked_draws(draws), recorded_seed(seed)
-    named = named_models(predictions, names, 1)
-    paired = complete_rows(y_true, named, sample_weight, missing, pos_label, clusters).in_order()
+    columns = {"outcome": outcome, "prediction": prediction, "weight": weight}
+    rows_of_all = paired_models(
+        y_true, predictions, sample_weight, clusters, names, columns, missing, pos_label, least=1
+    )
+    paired = rows_of_all.in_order()
     n, order, found = len(paired.outcomes), np.argsort(asked, kind="stable"), paired.cluster_summary()
     w = np.full(n, 1.0 / n) if paired.weights is None else paired.weights / paired.weights.sum()
     rows, grid = DecisionRows(paired.outcomes, w, paired.clusters), asked[order]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,28 +15,39 @@ MAX_SHIFT = 700.0  # a shift beyond that is infinite
 Counts = npt.NDArray[np.int64]
 
 
-def exact_interval(
-    logs: Array, counts: Counts, events: int, tilt: float, confidence: float
-) -> tuple[float, float]:
+def exact_interval(logs: Array, counts: Counts, events: int, confidence: float) -> tuple[float, float]:
     """Return the shifts at which `events` or more (or fewer) have probability (1 - confidence) / 2."""
     rest = (1 - confidence) / 2
 
     def surplus(shift: float, above: bool) -> float:
-        return tail(logs + (shift - tilt) * counts, counts, events, above) - rest
+        return tail(logs + shift * counts, counts, events, above) - rest
 
-    low = -np.inf if events <= counts[0] else _rising_root(lambda shift: surplus(shift, True), tilt)
-    high = np.inf if events >= counts[-1] else -_rising_root(lambda shift: surplus(-shift, False), -tilt)
+    low = -np.inf if events <= counts[0] else _rising_root(lambda shift: surplus(shift, True))
+    high = np.inf if events >= counts[-1] else -_rising_root(lambda shift: surplus(-shift, False))
     return low, high
 
 
-def _rising_root(function: Callable[[float], float], start: float) -> float:
-    """Return where a rising function is 0, looked for around `start`; infinite where it never is."""
+def conditional_estimate(logs: Array, counts: Counts, events: int) -> float:
+    """Return the shift at which the expected events are those observed; infinite at either end."""
+
+    def surplus(shift: float) -> float:
+        tilted = logs + shift * counts
+        masses = np.exp(tilted - tilted.max())
+        return float(masses @ counts / masses.sum()) - events
+
+    if events <= counts[0] or events >= counts[-1]:
+        return float(-np.inf if events <= counts[0] else np.inf)
+    return _rising_root(surplus)
+
+
+def _rising_root(function: Callable[[float], float]) -> float:
+    """Return where a rising function is 0; infinite where it never is."""
     reach = 0.1
-    while function(start - reach) > 0 or function(start + reach) < 0:
+    while function(-reach) > 0 or function(reach) < 0:
         reach *= 2
         if reach > MAX_SHIFT:
-            return float(-np.inf if function(start) > 0 else np.inf)
-    return root(function, start - reach, start + reach, 1e-9)
+            return float(-np.inf if function(0.0) > 0 else np.inf)
+    return root(function, -reach, reach, 1e-9)
 
 
 def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
@@ -51,29 +61,13 @@ MIN_SHARE = 1e-60  # shares of the largest probability that are cut off: 16 stan
 MAX_CONVOLVED_RECORDS = 64  # records that are convolved one by one, for all blocks at once
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EventCount:
-    """Log probabilities of `first`, `first` + 1, ... events at shift `tilt`; a shift tilts them."""
-
-    first: int
-    logs: Array
-    tilt: float
-    records: int
-
-    @classmethod
-    def of(cls, logits: Array, tilt: float) -> EventCount:
-        first, masses = _convolved(expit(logits + tilt))
-        with np.errstate(divide="ignore"):
-            return cls(first, np.log(masses), tilt, len(logits))
-
-    @property
-    def counts(self) -> Counts:
-        return np.arange(self.first, self.first + len(self.logs))
-
-    def at(self, counts: Counts) -> Array:
-        place = counts - self.first
-        inside = (place >= 0) & (place < len(self.logs))
-        return np.where(inside, self.logs[np.where(inside, place, 0)], -np.inf)
+def event_logs(rates: Array, counts: Counts) -> Array:
+    """Return the log probabilities of these numbers of events among independent records."""
+    first, masses = _convolved(rates)
+    place = counts - first
+    inside = (place >= 0) & (place < len(masses))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.where(inside, masses[np.where(inside, place, 0)], 0.0)))
 
 
 def _convolved(rates: Array) -> tuple[int, Array]:

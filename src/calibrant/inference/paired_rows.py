@@ -30,25 +30,7 @@ from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Array
 
 
-def models_given(
-    y_true: Any,
-    predictions: tuple[Any, ...],
-    sample_weight: Any,
-    clusters: Any = None,
-    *,
-    outcome: str | None,
-    prediction: Sequence[str] | str | None,
-    weight: str | None,
-) -> tuple[Any, tuple[Any, ...], Any, Any]:
-    if outcome is None and prediction is None and weight is None:
-        return y_true, predictions, sample_weight, clusters
-    columns = [prediction] if isinstance(prediction, str) else prediction
-    names: dict[str, Any] = {"outcome": outcome, "prediction": columns, "weight": weight}
-    given = resolve_inputs(y_true, predictions or None, sample_weight, clusters=clusters, **names)
-    return given.y_true, (given.y_prob,), given.sample_weight, given.extra["clusters"]
-
-
-def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: int = 2) -> dict[str, Any]:
+def _named_models(predictions: tuple[Any, ...], names: list[str] | None, least: int) -> dict[str, Any]:
     named = _named_already(predictions[0]) if len(predictions) == 1 else None
     if named is not None and names is not None:
         rule = "must not be combined with a mapping or a frame, which names the models"
@@ -191,6 +173,29 @@ def complete_rows(
         weights = paired.weights / paired.weights.max()  # powers of huge ones would overflow
         paired = replace(paired, weights=weights).take(weights > 0)
     return paired
+
+
+def paired_models(
+    y_true: Any,
+    predictions: tuple[Any, ...],
+    sample_weight: Any,
+    clusters: Any,
+    names: list[str] | None,
+    columns: Mapping[str, Any],
+    missing: Missing,
+    pos_label: Any,
+    least: int = 2,
+) -> PairedRows:
+    """Return the complete rows of `least` models or more, given one by one, by name or as columns."""
+    if any(one is not None for one in columns.values()):
+        chosen = columns["prediction"]
+        chosen = [chosen] if isinstance(chosen, str) else chosen
+        read: dict[str, Any] = {**columns, "prediction": chosen}
+        given = resolve_inputs(y_true, predictions or None, sample_weight, clusters=clusters, **read)
+        y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
+        clusters = given.extra["clusters"]
+    named = _named_models(predictions, names, least)
+    return complete_rows(y_true, named, sample_weight, missing, pos_label, clusters)
 
 
 def labeled_clusters(

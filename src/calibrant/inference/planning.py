@@ -14,7 +14,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, reject_name, rej
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inference.null import batched, one_by_one, values_of_residuals
+from calibrant.inference.null import values_of_residuals
 from calibrant.inference.testing import DEFAULT_TEST, badness, centre_of, find_test
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, number, numeric_vector, open_share, whole_number
@@ -209,24 +209,12 @@ class PowerStudy:
 
     def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
         row = find_test(self.measure, forecasts)
-        if batched(forecasts, row):
-            residuals = outcomes - forecasts.weights * forecasts.values
-            values = values_of_residuals(forecasts, row, residuals)
-        else:
-            values = one_by_one(forecasts, row, outcomes)
+        values = values_of_residuals(forecasts, row, outcomes - forecasts.weights * forecasts.values)
         return np.asarray(badness(row, values, centre_of(forecasts, row)))
 
     def plan(self, n: int, truth: Array) -> Plan:
-        return Plan(
-            n=n,
-            distance=self.distance(truth),
-            power=self.power(n, truth),
-            alpha=self.alpha,
-            measure=self.measure,
-            alternative=self.name,
-            draws=self.draws,
-            seed=self.seed,
-        )
+        found = self.distance(truth), self.power(n, truth)
+        return Plan(n, *found, self.alpha, self.measure, self.name, self.draws, self.seed)
 
 
 def _own_direction(alternative: Alternative, values: Array) -> Array:

@@ -59,10 +59,6 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def bonferroni_pvalue(pvalue: float, tests: int) -> float:
-    return min(1.0, tests * pvalue)
-
-
 def adjusted_pvalues(z: Array, simulated: Array) -> Array:
     """Return step-down max-statistic p-values (Westfall and Young): family-wise error exact, strongly."""
     # the simulated z of a true hypothesis (rows; draws in columns) must not depend on whether others are true
