@@ -10,6 +10,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -97,15 +98,12 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
 
     def _retrying(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Call the kernel; with a damaged cache or a full disk, with an emptied cache, then without one."""
-        try:
+        with suppress(Exception):  # an error of the kernel itself comes again in the end
             return cast("R", self._fast(*args, **kwargs))
-        except Exception:  # the kernel's own errors come again below
-            pass
-        try:
+        with suppress(Exception):
             self._fast.recompile()  # empties the cache of this kernel
             return cast("R", self._fast(*args, **kwargs))
-        except Exception:
-            self._fast = machine_code(cast("types.FunctionType", self.plain), cache=False)
+        self._fast = machine_code(cast("types.FunctionType", self.plain), cache=False)
         return cast("R", self._fast(*args, **kwargs))
 
     def worth_compiling(self, length: int) -> bool:

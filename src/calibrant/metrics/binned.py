@@ -53,9 +53,8 @@ def expected_calibration_error(
 ) -> Certified:
     """Expected calibration error (ECE): the mean over bins of |mean outcome - mean prediction|^norm.
 
-    Also called binned calibration error; binned_calibration_error is the same function. For the error over
-    the distinct predictions, without bins, see level_set_error. Bins are closed on the left, the last one on
-    both sides; ties are never split. It jumps when a prediction crosses an edge: prefer
+    Also called binned calibration error; level_set_error has no bins. Bins are closed on the left, the last
+    one on both sides; ties are never split. It jumps when a prediction crosses an edge: prefer
     smooth_calibration_error, or ``shift="average"``.
 
     Parameters

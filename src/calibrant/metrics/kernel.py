@@ -33,13 +33,12 @@ def kernel_calibration_error(
     The default, k(u, v) = exp(-|u - v| / bandwidth), is the Laplace kernel of the distance paper: within
     constants it lies between the distance from calibration and its square root. Its square, the value
     with ``squared=True``, is perfectly truthful. "gaussian" is exp(-(u - v)^2 / bandwidth^2), which is
-    not sound: some far from calibrated predictors get a vanishing value. A callable k(u, v) of two
-    arrays that broadcast is taken as it is. All but Laplace cost O(m^2) time, in bounded memory.
+    not sound: some far from calibrated predictors get a vanishing value. All but Laplace cost O(m^2) time.
 
     Parameters
     ----------
     kernel
-        "laplace", "gaussian", or a function k(u, v) of two arrays.
+        "laplace", "gaussian", or a function k(u, v) of two arrays that broadcast.
     squared
         Whether to leave out the root.
 

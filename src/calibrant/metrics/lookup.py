@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.metrics import binned, convolved, cox, cumulative, kernel, low_degree, scores, smooth, truthful
-from calibrant.metrics.calling import as_forecasts
+from calibrant.metrics.calling import ARRAYS, as_forecasts, shares_parameters
 from calibrant.metrics.certificates import NoCertificateError, no_certificate
 from calibrant.metrics.decisions import worst_case
 from calibrant.metrics.distance import lower, upper
@@ -111,6 +111,7 @@ class HasStrata(HasForecasts, Protocol):
         """Return these sums, for an audit."""
 
 
+@shares_parameters(ARRAYS)
 def measure(
     y_true: Any = None,
     y_prob: Any = None,
@@ -126,23 +127,12 @@ def measure(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        Outcomes, predictions and weights; or Forecasts or a Sketch alone: ``measure(sketch, "smooth")``.
     name
-        A name of the registry; see measures(). It follows the data.
+        A name of the registry, after the data, which may be a Sketch too: ``measure(sketch, "smooth")``.
     forecasts
         The first argument under its earlier name.
-    pos_label
-        The outcome that is predicted, where outcomes are not 0 and 1.
-    missing
-        "drop" leaves rows with a missing value out; "error" refuses them.
     **options
         Options of that measure.
-
-    Returns
-    -------
-    Measurement
-        The value with `lower`, `upper`, whether it is exact, and `details`.
 
     Examples
     --------

@@ -173,11 +173,6 @@ def top_label(
     the top label is truthful: the report decides which class is asked about, so a forecaster may gain by
     naming an unlikely class. Rank models by the total of `class_table` with measure "atb" instead.
 
-    Returns
-    -------
-    Forecasts
-        Confidence per record and whether it was right.
-
     Examples
     --------
     >>> top_label([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]).values.tolist()
@@ -205,11 +200,6 @@ def one_vs_rest(
     ----------
     label
         The class to look at.
-
-    Returns
-    -------
-    Forecasts
-        Predictions and outcomes of that class.
 
     Examples
     --------

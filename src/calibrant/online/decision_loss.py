@@ -129,16 +129,12 @@ class DecisionLossForecaster(BinForecaster):
     def predict_one(
         self, guide: float | None = None, *, groups: Iterable[Any] = (), key: Key = None
     ) -> float:
-        """Return the forecast of the next outcome.
+        """Return the forecast of the next outcome, as other forecasters do.
 
         Parameters
         ----------
-        guide : float, optional
-            A prediction from elsewhere: the search for a bin starts there.
         groups : iterable
             The groups that the next outcome belongs to, besides everybody.
-        key : str or int, optional
-            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
         """
         key = self._pending.check_free(key)
         start = None if guide is None else checked_probability(guide, "guide")
@@ -150,21 +146,12 @@ class DecisionLossForecaster(BinForecaster):
         return prediction
 
     def run(self, y: Any, p: Any = None, *, groups: Mapping[Any, Any] | None = None) -> Run:
-        """Forecast and learn many outcomes, exactly as step by step, but compiled.
+        """Forecast and learn many outcomes, as other forecasters do; certificate and bound are None.
 
         Parameters
         ----------
-        y : array-like of 0 and 1
-            The outcomes, in order; fixed without knowing the coins.
-        p : array-like, optional
-            Guides.
         groups : mapping of names to arrays of bool, optional
             Which rows belong to each group.
-
-        Returns
-        -------
-        Run
-            Its certificate and bound are None: the loss is not followed round by round.
         """
         outcomes, guides = self._columns(y, p)
         named = groups or {}

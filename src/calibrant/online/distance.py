@@ -207,14 +207,10 @@ class DistanceForecaster(GuidedStream):
         self._grid.learn(low, high, 0.5 * (low + high), outcome)
 
     def run(self, y: Any, p: Any = None, *, batches: Any = None) -> Run:
-        """Forecast and learn many outcomes, exactly as step by step, but compiled.
+        """Forecast and learn many outcomes, as other forecasters do.
 
         Parameters
         ----------
-        y : array-like of 0 and 1
-            The outcomes, in order.
-        p : array-like, optional
-            Guides.
         batches : array-like, optional
             A label per row; each stretch of equal labels (a day) is forecast whole, then learned.
         """

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import number, numeric_vector, positive_number, probabilities, to_array, whole_number
+from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array, Result
 from calibrant.truthfulness.search import (
@@ -84,6 +85,7 @@ class Truthfulness(Result):
         )
 
 
+@shares_parameters("")
 def truthfulness_gap(
     measure: str | Function,
     truth: Any,
@@ -108,15 +110,8 @@ def truthfulness_gap(
         Tell the forecaster each outcome before the next report is made (up to 4 rounds).
     budget : float
         Seconds after which the search ends with what it has; `finished` says whether it did.
-    seed : int
-        Of the search's random starts.
     **options
         Options of the measure.
-
-    Returns
-    -------
-    Truthfulness
-        Prints as a sentence. Unless proved, the gap is a lower bound: a search may miss a better lie.
 
     Examples
     --------
@@ -209,6 +204,7 @@ STEP = 0.05
 MAX_WORST_TRUTH_ROUNDS = 3  # rounds
 
 
+@shares_parameters("")
 def worst_truth(
     measure: str | Function, n: int, *, step: float = STEP, budget: float = 5.0, seed: int = 0, **options: Any
 ) -> Truthfulness:
@@ -222,11 +218,6 @@ def worst_truth(
         As in `truthfulness_gap`.
     n, step
         How many rounds: 1, 2 or 3; and the step of the grid.
-
-    Returns
-    -------
-    Truthfulness
-        The truth, the best lie and the gap.
 
     Examples
     --------
@@ -288,6 +279,7 @@ class ClassTruthfulness(Result):
         return f"{name}: reporting {lie} gains at least {self.gap:.6f}{share} of {self.honest:.6f}."
 
 
+@shares_parameters("")
 def class_truthfulness(
     truth: Any, *, measure: str = "atb", score: ClassScore = "total", steps: int = 10
 ) -> ClassTruthfulness:
@@ -306,10 +298,6 @@ def class_truthfulness(
         "total" for the sum over classes, "top" for the most probable class.
     steps
         Reports are tried on a grid with this many steps from 0 to 1; the truth and its mean are added.
-
-    Returns
-    -------
-    ClassTruthfulness
 
     Examples
     --------

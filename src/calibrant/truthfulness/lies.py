@@ -15,6 +15,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inference.planning import checked_predictions
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import Progress, checked_draws, in_blocks, recorded_seed, report_progress
@@ -298,6 +299,7 @@ class Incentives(Result):
         return Result.to_dict(self) | {"best": {name: row.lie for name, row in self.best.items()}}
 
 
+@shares_parameters("")
 def incentives(
     y_prob: Any,
     measures: str | Sequence[str] | None = None,
@@ -322,15 +324,6 @@ def incentives(
         The standard lies if absent: the mean, shrunk, sharpened, pooled, rounded, shifted or made certain.
     draws : int, optional
         Replays, where outcomes are not enumerated; 999 if absent, fewer for many distinct predictions.
-    seed : int, optional
-        Seed of the outcomes; recorded in the result.
-    progress : callable, optional
-        Called with the share that is done, from 0 to 1.
-
-    Returns
-    -------
-    Incentives
-        `table` has one row per measure and lie, `best` the best lie per measure.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import InputNames, numeric_vector, to_array
 from calibrant.metrics.binned import mostly_distinct
-from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.calling import accepts_rows, measure_function, shares_parameters
 from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, task_of
 from calibrant.metrics.decisions.worst_case import responses
 from calibrant.metrics.scores import CLIP
@@ -298,6 +298,7 @@ class SwapRegret(Result):
     swaps: tuple[Swap, ...]
 
 
+@shares_parameters("")
 def swap_regret(
     y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any = None, missing: Missing = "error"
 ) -> SwapRegret:
@@ -319,11 +320,6 @@ def swap_regret(
         Non-negative weights, one per record.
     missing
         Refuse rows without an outcome or a weight ("error"), or leave them out ("drop").
-
-    Returns
-    -------
-    SwapRegret
-        Swap and external regret, and the best swap per action.
 
     Examples
     --------

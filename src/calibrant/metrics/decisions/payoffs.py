@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.inputs import check_unit_interval, clipping, numeric_vector, probabilities
 from calibrant.kernels.cumulative import upper_envelope
+from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.scores import CLIP
 from calibrant.results import Array, Result
 
@@ -173,6 +174,7 @@ class BestActions(Result):
         return f"BestActions({parts}{f'; {ties:,} tied, first taken' if ties else ''})"
 
 
+@shares_parameters("")
 def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     """Return the best action per record, for a decision maker who trusts the predictions.
 
@@ -183,11 +185,6 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     payoff : number, table or mapping
         A cost-loss ratio, a table with one row per action and the columns outcome 0 and outcome 1, or a
         mapping from actions to such rows.
-
-    Returns
-    -------
-    BestActions
-        Ties go to the first action and are counted.
 
     Examples
     --------
@@ -255,6 +252,7 @@ class ConvexScore(Result):
         return f"ConvexScore({', '.join(parts)})"
 
 
+@shares_parameters("")
 def as_score(payoff: Payoff) -> ConvexScore:
     """Return the convex function behind a table of payoffs: every task is a proper score.
 
@@ -262,11 +260,6 @@ def as_score(payoff: Payoff) -> ConvexScore:
     ----------
     payoff : number, table or mapping
         As for best_actions.
-
-    Returns
-    -------
-    ConvexScore
-        Callable on predictions, with its gradient.
 
     Examples
     --------

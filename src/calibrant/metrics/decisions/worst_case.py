@@ -136,8 +136,7 @@ def decision_loss(
     4.2 of the survey; 0 only when calibrated. For the payoffs you have, see fixed_decision_loss; for the
     task that attains the value, worst_task.
 
-    Raw continuous predictions have one record each, and the value is then noise. A `recalibrator`
-    estimates the outcome rates on other folds, so that noise is not counted as loss;
+    On raw continuous predictions the value is noise unless a `recalibrator` estimates the outcome rates;
     estimate_decision_loss adds what a calibrated forecaster would show.
 
     Examples
@@ -325,14 +324,13 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
 
     The isotonic fit is the best non-decreasing map of the predictions for every proper score at once, so
     this is decision_loss with isotonic rates in place of the rates of level sets (section 4.4 of the
-    survey); it means something on continuous predictions. With ``folds=0`` the map is fitted on the same
-    records, as hindsight would, and flatters itself a little; with `folds` >= 2 on the other folds, and the
-    value is that of ``decision_loss(recalibrator="isotonic")``.
+    survey); it means something on continuous predictions.
 
     Parameters
     ----------
     folds
-        0 to fit on the same records; 2 or more to fit on the other folds.
+        0 to fit on the same records, which flatters a little; 2 or more to fit on the other folds, as
+        ``decision_loss(recalibrator="isotonic")`` does.
 
     Examples
     --------

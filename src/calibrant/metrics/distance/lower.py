@@ -59,9 +59,7 @@ def lower_distance(
     the features are. The value is the cost of a plan that exists (see transport_plan); `lower` and `upper`
     are proven for u over the whole of [0, 1], and at most `tolerance` apart unless that takes more than
     `max_nodes` nodes: then they are as close as those allow. `alpha` >= 1 takes E|u - v|^alpha, without
-    a root, for up to 64 distinct predictions. `targets` lists the only predictions that may be moved to,
-    such as risk grades (Definition 7.5 of the distance paper). Not to be confused with upper_distance,
-    where records of one prediction move together.
+    a root, for up to 64 distinct predictions. In upper_distance records of one prediction move together.
 
     The proofs are in `details`: the calibrated distribution that the plan moves to (`calibrated_values`,
     `calibrated_weights`), and two potentials (`potentials`, given at `corners` and linear between) that
@@ -70,7 +68,7 @@ def lower_distance(
     Parameters
     ----------
     targets
-        The only predictions that may be moved to; all of [0, 1] if absent.
+        The only predictions that may be moved to, such as risk grades (Definition 7.5 of the paper).
 
     Examples
     --------

@@ -59,14 +59,11 @@ missing
 def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: float = TIME_LIMIT) -> Certified:
     """Upper distance to calibration: least E|v - k(v)| over recalibrations k that are calibrated.
 
-    Written dCE with a bar above. Records with the same prediction move together, to the mean outcome of a
-    group of predictions, so it is an upper bound on the distance to calibration whatever the features are.
-    Exact up to 13 distinct predictions, and for a few hundred distinct unweighted predictions with outcomes
-    of 0 and 1. Up to 60 distinct predictions it is proven to about 1%, within the time limit. Beyond, and
-    with ``time_limit=0``, the value is the cheapest grouping found, and `lower` may be as low as the lower
-    distance: `measure`, tests and evaluations work with that limit unless they are given another.
-    `alpha` >= 1 takes E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance, nor with
-    level_set_error, which it never exceeds.
+    Written dCE with a bar above. Records with the same prediction move together, so it is an upper bound on
+    the distance to calibration whatever the features are. Exact up to 13 distinct predictions, and for a few
+    hundred distinct unweighted predictions with outcomes of 0 and 1; proven to about 1% up to 60, within the
+    time limit. Beyond, and with ``time_limit=0`` (so `measure`, tests and evaluations, unless told
+    otherwise), the value is the cheapest grouping found. `alpha` >= 1 takes E|v - k(v)|^alpha, not its root.
 
     Examples
     --------
@@ -295,7 +292,7 @@ def interval_calibration_error(
 
     Also called intCE, an upper bound on the upper distance. With more levels than a quadratic program can
     take (4,096, or 512 for the largest width) the partition is cut at well-chosen boundaries only; the
-    bounds then hold the exact value. Not to be confused with binned_calibration_error, whose bins are given.
+    bounds then hold the exact value.
 
     Parameters
     ----------
