@@ -158,7 +158,7 @@ def coarse_sample(forecasts: Forecasts) -> Sample:
     if merged is forecasts:
         return sample_of(forecasts)
     if forecasts.record_weights is None and forecasts.binary:
-        return counted_cells(merged)
+        return counted_cells(merged, merged.n)
     values = merged.values[np.searchsorted(np.cumsum(merged.counts), np.arange(merged.n), side="right")]
     outcomes = forecasts.record_outcomes
     if outcomes is None:  # one record per level

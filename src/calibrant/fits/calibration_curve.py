@@ -81,7 +81,7 @@ def fit_calibration_curve(
     column_scales[0] = 1.0
     design = design / column_scales
     size = design.shape[1]
-    precision = np.eye(size) / WIDTH**2
+    precision = np.full(size, WIDTH**-2)
     columns = Regressors(tuple(np.ascontiguousarray(design.T)), offset=x)
     fitted = minimize_loss(
         columns, levels.rates, levels.weights, center=np.zeros(size), precision=precision, tolerance=1e-12

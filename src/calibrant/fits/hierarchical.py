@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.levels import expit
+from calibrant.fits.logistic import minimize_loss
 from calibrant.parallel import dot
 from calibrant.results import Array
 
@@ -28,11 +28,11 @@ MIN_PRECISION, MAX_PRECISION = 1e-2, 1e8  # limits of a precision
 START_PRECISION = 100.0
 COLUMN_PRIOR_RATE = 6.0  # of the prior of a column's deviation, which is 1 / 6 on average
 LINE_PRIOR_RATE = 1.0  # the same for intercept and slope
-MAX_ROUNDS, MAX_STEPS = 60, 25  # at most: of the precisions, and of Newton's method for each
+MAX_ROUNDS = 60  # of the precisions
 MIN_EFFECTIVE_COEFFICIENTS = 0.1  # effective coefficients of a column
 PRECISION_TOLERANCE = 1e-2  # change of the logarithm of every precision below which the iteration ends
-TOLERANCE = 1e-8  # of a Newton step
-LOOSE_TOLERANCE = 1e-3  # the same while precisions still move; what such a step leaves is about its square
+TOLERANCE = 1e-15  # gain of a Newton step per record
+LOOSE_TOLERANCE = 1e-5  # the same while precisions still move; what such a step leaves is about its square
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,14 +67,14 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
     work = _Work(logit, outcome, weight, blocks)
     precision = np.full(len(work.spans), START_PRECISION)
     precision[:2] = 1.0
-    beta, covariance = work.optimum(work.center, precision, LOOSE_TOLERANCE)
+    beta, variances = work.optimum(work.center, precision, LOOSE_TOLERANCE)
     for _ in range(MAX_ROUNDS):
-        precision, moved = work.updated(precision, beta, covariance)
+        precision, moved = work.updated(precision, beta, variances)
         if moved < PRECISION_TOLERANCE:
             break
-        beta, covariance = work.optimum(beta, precision, LOOSE_TOLERANCE)
-    beta, covariance = work.optimum(beta, precision, TOLERANCE)
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        beta, variances = work.optimum(beta, precision, LOOSE_TOLERANCE)
+    beta, variances = work.optimum(beta, precision, TOLERANCE)
+    errors = np.sqrt(variances)
     collected = [Shifts(beta[s], errors[s], float(k)) for s, k in zip(work.spans, precision, strict=True)]
     prior = collected[0].precision, collected[1].precision
     return HierarchicalFit(float(beta[0]), float(beta[1]), prior, tuple(collected[2:]))
@@ -92,52 +92,38 @@ class _Work:
         self.codes = [np.where(block.codes < 0, block.levels, block.codes) for block in blocks]
 
     def optimum(self, beta: Array, precision: Array, tolerance: float) -> tuple[Array, Array]:
-        from scipy.linalg import cho_factor, cho_solve
+        """Return the coefficients and their variances."""
+        from scipy.linalg.lapack import dpotrf, dpotri
 
         penalty = np.repeat(precision, [span.stop - span.start for span in self.spans])
-        loss, eta = self._loss(beta, penalty)
-        for _ in range(MAX_STEPS):
-            gradient, hessian = self._derivatives(beta, eta, penalty)
-            factor = cho_factor(hessian)
-            step, moved = cho_solve(factor, gradient), 0.0
-            for halving in range(30):
-                trial = beta - step / 2.0**halving
-                after, there = self._loss(trial, penalty)
-                if after <= loss + 1e-12 * abs(loss):
-                    beta, loss, eta = trial, after, there
-                    moved = float(np.max(np.abs(step))) / 2.0**halving
-                    break
-            if moved < tolerance:
-                break
-        return beta, np.asarray(cho_solve(factor, np.eye(len(beta))))
+        fitted = minimize_loss(
+            self, self.outcome, self.weight,
+            center=self.center, precision=penalty, start=beta, tolerance=tolerance,
+        )  # fmt: skip
+        return fitted.beta, np.asarray(dpotri(dpotrf(fitted.curvature)[0])[0].diagonal())
 
-    def _loss(self, beta: Array, penalty: Array) -> tuple[float, Array]:
-        eta = beta[0] + beta[1] * self.logit
+    def predictor(self, beta: Array) -> Array:
+        eta = np.asarray(beta[0] + beta[1] * self.logit)
         for block, span in zip(self.blocks, self.spans[2:], strict=True):
             eta += block.taken(beta[span])
-        fit = dot(self.weight, np.logaddexp(0.0, eta) - self.outcome * eta)
-        return fit + 0.5 * float(penalty @ (beta - self.center) ** 2), eta
+        return eta
 
-    def _derivatives(self, beta: Array, eta: Array, penalty: Array) -> tuple[Array, Array]:
-        q = expit(eta)
-        surplus = self.weight * (q - self.outcome)
-        spread = np.maximum(self.weight * q * (1.0 - q), 1e-12)
-        steep = spread * self.logit
-        gradient, hessian = np.empty(len(beta)), np.zeros((len(beta), len(beta)))
-        gradient[:2] = surplus.sum(), dot(self.logit, surplus)
+    def gradient(self, surplus: Array) -> Array:
+        sums = [self._sums(j, surplus) for j in range(len(self.blocks))]
+        return np.concatenate(([surplus.sum(), dot(self.logit, surplus)], *sums))
+
+    def curvature(self, spread: Array) -> Array:
+        steep, hessian = spread * self.logit, np.zeros((len(self.center), len(self.center)))
         hessian[0, 0], hessian[0, 1], hessian[1, 1] = spread.sum(), steep.sum(), dot(self.logit, steep)
         for j, (block, span) in enumerate(zip(self.blocks, self.spans[2:], strict=True)):
-            gradient[span] = self._sums(j, surplus)
             hessian[0, span], hessian[1, span] = self._sums(j, spread), self._sums(j, steep)
             mixed = spread if block.values is None else spread * block.values
             inside = np.arange(span.start, span.stop)
             hessian[inside, inside] = self._sums(j, mixed)
             for k in range(j):
                 hessian[self.spans[2 + k], span] = self._joint_sums(k, j, mixed)
-        gradient += penalty * (beta - self.center)
         hessian += np.triu(hessian, 1).T
-        hessian[np.diag_indices_from(hessian)] += penalty
-        return gradient, hessian
+        return hessian
 
     def _sums(self, j: int, numbers: Array) -> Array:
         block = self.blocks[j]
@@ -151,12 +137,12 @@ class _Work:
         sums = np.bincount(both, scaled, (one.levels + 1) * (other.levels + 1)).astype(np.float64)
         return sums.reshape(one.levels + 1, other.levels + 1)[:-1, :-1]
 
-    def updated(self, precision: Array, beta: Array, covariance: Array) -> tuple[Array, float]:
+    def updated(self, precision: Array, beta: Array, variances: Array) -> tuple[Array, float]:
         """Return the next precision of each block, and the largest change of a logarithm that matters."""
         following, moved = np.empty_like(precision), 0.0
         for k, span in enumerate(self.spans):
             u = beta[span] - self.center[span]
-            effective = len(u) - precision[k] * float(np.trace(covariance[span, span]))
+            effective = len(u) - precision[k] * float(variances[span].sum())
             prior = (COLUMN_PRIOR_RATE if k >= 2 else LINE_PRIOR_RATE) / np.sqrt(precision[k])
             following[k] = (max(effective, 1e-6) + prior) / max(float(u @ u), 1e-12)
             following[k] = min(max(following[k], MIN_PRECISION), MAX_PRECISION)

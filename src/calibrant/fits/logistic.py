@@ -77,7 +77,7 @@ class Optimum:
     curvature: Array
 
     def evidence(self, precision: Array) -> float:
-        prior, posterior = np.linalg.slogdet(precision)[1], np.linalg.slogdet(self.curvature)[1]
+        prior, posterior = np.log(precision).sum(), np.linalg.slogdet(self.curvature)[1]
         return float(-self.loss + 0.5 * prior - 0.5 * posterior)
 
 
@@ -92,11 +92,11 @@ def minimize_loss(
     tolerance: float = 1e-15,
     steps: int = MAX_NEWTON_STEPS,
 ) -> Optimum:
-    """Minimize sum w (ln(1 + e^eta) - r eta) + (beta - center)' P (beta - center) / 2 by Newton's method."""
+    """Minimize sum w (ln(1 + e^eta) - r eta) + sum P (beta - center)^2 / 2 by Newton's method."""
 
     def loss(eta: Array, beta: Array) -> float:
         away = beta - center
-        return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * away @ precision @ away)
+        return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * precision @ away**2)
 
     total = float(weights.sum())
     beta = (center if start is None else start).astype(np.float64)
@@ -104,8 +104,8 @@ def minimize_loss(
     best, length = loss(eta, beta), np.inf
     for _ in range(steps):
         rate = expit(eta)
-        gradient = design.gradient(weights * (rate - rates)) + precision @ (beta - center)
-        curvature = design.curvature(weights * rate * (1.0 - rate)) + precision
+        gradient = design.gradient(weights * (rate - rates)) + precision * (beta - center)
+        curvature = design.curvature(weights * rate * (1.0 - rate)) + np.diag(precision)
         step = np.linalg.solve(curvature, gradient)
         promise, size, share = float(gradient @ step), float(np.abs(step).max()), 1.0
         if promise <= 0 or (size < MAX_POLISHING_STEP and not size < length / 2):
@@ -124,7 +124,7 @@ def minimize_loss(
         if promise <= tolerance * total:
             break
     rate = expit(eta)
-    return Optimum(beta, best, design.curvature(weights * rate * (1.0 - rate)) + precision)
+    return Optimum(beta, best, design.curvature(weights * rate * (1.0 - rate)) + np.diag(precision))
 
 
 def polished(
@@ -133,7 +133,7 @@ def polished(
     """Return the optimum from a start that is nearly there: a few plain Newton steps, each exact."""
     beta, total = start, float(weights.sum())
     for _ in range(MAX_PLAIN_STEPS):
-        gradient, curvature = precision @ (beta - center), precision
+        gradient, curvature = precision * (beta - center), np.diag(precision)
         for first in range(0, len(rates), BLOCK):
             rows = slice(first, first + BLOCK)
             part, weight = design.part(rows), weights[rows]
@@ -172,7 +172,6 @@ class LogisticFit:
     high: float
     clip: float
     width: float
-    evidence: float
 
 
 def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: Clip = "auto") -> LogisticFit:
@@ -271,7 +270,7 @@ class _Trial:
 
     def _precision(self, width: float) -> Array:
         strength = MIN_PRIOR_PRECISION if np.isinf(width) else width**-2
-        return np.diag(self.scales**2 * strength)
+        return np.asarray(self.scales**2 * strength)
 
     def finished(self, levels: Levels, logits: Array) -> LogisticFit:
         """Return the fit on all levels at the chosen width; negative powers of beta are held at 0."""
@@ -284,11 +283,10 @@ class _Trial:
         low, high = (1.0, 1.0) if self.family == "shift" else (float(beta[-1]), float(beta[-1]))
         if self.family == "beta":
             low = float(beta[1])
-        width = float(self.widths[self.peak])
-        return LogisticFit(intercept, low, high, self.clip, width, float(self.evidence))
+        return LogisticFit(intercept, low, high, self.clip, float(self.widths[self.peak]))
 
     def _exact(self, levels: Levels, logits: Array, free: list[int]) -> Array:
-        precision = self._precision(self.widths[self.peak])[np.ix_(free, free)]
+        precision = self._precision(self.widths[self.peak])[free]
         start, center = self.best[free], self.center[free]
         if len(free) < len(self.center):
             cells = self.cells

@@ -45,7 +45,6 @@ class SplineFit:
     clip: float
     level_width: float
     bend_width: float
-    evidence: float
 
 
 def spline(levels: Levels, *, knots: int = KNOTS, clip: Clip = "auto") -> SplineFit | LogisticFit:
@@ -145,7 +144,7 @@ class _Trial:
         if (tau, kappa) not in self.known:
             fitted = self._fitted(tau, kappa, self.last, tolerance=1e-10, steps=30)
             self.last = fitted.beta * self._widths(tau, kappa)
-            self.known[tau, kappa] = fitted.evidence(np.eye(len(self.knots))), self.last
+            self.known[tau, kappa] = fitted.evidence(np.ones(len(self.knots))), self.last
         return self.known[tau, kappa][0]
 
     def _fitted(self, tau: int, kappa: int, start: Array | None, **limits: Any) -> Optimum:
@@ -153,7 +152,7 @@ class _Trial:
         count = len(self.knots)
         return minimize_loss(
             replace(self._tents, basis=self._curves * widths), self.cells.rates, self.cells.weights,
-            center=np.zeros(count), precision=np.eye(count), start=None if start is None else start / widths,
+            center=np.zeros(count), precision=np.ones(count), start=None if start is None else start / widths,
             **limits,
         )  # fmt: skip
 
@@ -192,7 +191,7 @@ class _Trial:
         shifts = self._curves @ (self._fitted(*self.peak, start).beta * self._widths(*self.peak))
         rising = isotonic_regression(self.knots + shifts, weights=self._knot_weights + 1e-9).x
         level, bend = (float(np.exp(one / 2)) for one in self.peak)
-        return SplineFit(self.knots, rising - self.knots, self.clip, level, bend, self.evidence)
+        return SplineFit(self.knots, rising - self.knots, self.clip, level, bend)
 
 
 def _spread_knots(places: Array, weights: Array, count: int) -> Array:

@@ -292,7 +292,7 @@ class ForecastSample(Sample):
         """
         if self.n <= MAX_DEALT_RECORDS or not self.binary or self.forecasts.record_weights is not None:
             return None
-        return counted_cells(coarse(self.forecasts, FOLD_CELLS))
+        return counted_cells(coarse(self.forecasts, FOLD_CELLS), self.n)
 
     @cached_property
     def rows(self) -> RowSample:
@@ -311,31 +311,25 @@ class ForecastSample(Sample):
 
 
 def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
-    if frequency and (counted := _counted(forecasts)) is not None:
-        return counted
+    if frequency and forecasts.binary:
+        count = forecasts.total_weight
+        if _whole(forecasts.outcomes * count) and _whole(forecasts.weights * count):
+            return counted_cells(forecasts, count)
     sample = ForecastSample(forecasts, frequency)
     if forecasts.cells is None:
         return expanded(sample.rows) if frequency else sample
     counts = forecasts.weights * forecasts.n  # of a sketch, where every record weighs the same
     spread = forecasts.squared_weights.sum() * forecasts.n
     alike = np.allclose(counts, forecasts.counts, rtol=1e-12, atol=0.0) and np.isclose(spread, 1.0, rtol=1e-9)
-    return counted_cells(forecasts) if forecasts.binary and alike else sample
+    return counted_cells(forecasts, forecasts.n) if forecasts.binary and alike else sample
 
 
-def counted_cells(forecasts: Forecasts) -> CellSample:
-    ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-    return CellSample(forecasts.values, ones, forecasts.counts - ones)
-
-
-def _counted(forecasts: Forecasts) -> CellSample | None:
-    if not forecasts.binary:
-        return None
-    count = forecasts.total_weight
-    ones, all_ = forecasts.outcomes * count, forecasts.weights * count
-    if not (_whole(ones) and _whole(all_)):
-        return None
-    whole = np.rint(ones).astype(np.int64)
-    return CellSample(forecasts.values, whole, np.rint(all_).astype(np.int64) - whole)
+def counted_cells(forecasts: Forecasts, count: float) -> CellSample:
+    """Return the cells of `count` records that weigh the same."""
+    ones, both = (
+        np.rint(shares * count).astype(np.int64) for shares in (forecasts.outcomes, forecasts.weights)
+    )
+    return CellSample(forecasts.values, ones, both - ones)
 
 
 def _whole(weights: Array) -> bool:

@@ -27,6 +27,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.recalibration.methods.table import recalibrations
 from calibrant.recalibration.recalibrate import recalibrate
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
+from calibrant.recalibration.samples import probabilities_of_logits
 from calibrant.results import Array
 
 FOLDS = 5
@@ -146,11 +147,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         if self.response == "predict_proba" or not hasattr(fitted, "decision_function"):
             table = np.asarray(fitted.predict_proba(X), dtype=np.float64)
         else:
-            from scipy.special import expit, softmax
-
-            score = np.asarray(fitted.decision_function(X), dtype=np.float64)
-            two = score.ndim == 1
-            table = np.column_stack([expit(-score), expit(score)]) if two else softmax(score, axis=1)
+            rates = probabilities_of_logits(fitted.decision_function(X))
+            table = rates if rates.ndim == 2 else np.column_stack([1.0 - rates, rates])
         table = np.clip(table, 0.0, 1.0)
         return table / table.sum(axis=1, keepdims=True)
 
