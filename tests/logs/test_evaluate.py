@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from writers import inspect_sample, write_inspect
 
 import calibrant as cb
-from calibrant.report.answers import _rows, confidence_histogram, spikes
+from calibrant.inference.null import record_outcomes
+from calibrant.report.answers import confidence_histogram, spikes
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def test_repeats_get_no_promise(tmp_path):
 def test_rows_and_spikes(rows):
     y, p = map(np.array, zip(*rows, strict=True))
     forecasts = cb.Forecasts(y, p)
-    outcomes, predictions = _rows(forecasts)
+    outcomes, predictions = record_outcomes(forecasts), np.repeat(forecasts.values, forecasts.counts)
     assert sorted(zip(predictions, outcomes, strict=True)) == sorted(zip(p, y, strict=True))
     for one in spikes(forecasts):
         same = p == one.confidence

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.columns import code_columns, columns_of
 from calibrant.errors import CalibrantError
-from calibrant.evaluation.rows import value_of
+from calibrant.evaluation.rows import measure_rows
 from calibrant.fits.crossfit import Responses, held_out, joined_folds, why_not_dealt
 from calibrant.forecasts import Forecasts
 from calibrant.groups.compare_groups import MAX_PAIRED, compare_column
@@ -117,8 +117,10 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> Iterator[
 
     sides = [judged(part, part.trusted) for part in parts], [judged(part, part.rates) for part in parts]
     share = np.array([part.weights.sum() for part in parts])
-    for about in (entry for entry in wanted if not entry.signed):
-        values = [[value_of(fold, about) for fold in side] for side in sides]
+    errors = [entry for entry in wanted if not entry.signed]
+    rows = [zip(*(measure_rows(fold, errors) for fold in side), strict=True) for side in sides]
+    for about, *by_fold in zip(errors, *rows, strict=True):
+        values = [[row.value for row in folds] for folds in by_fold]
         if all(None not in side for side in values):
             means = (float(np.average(np.array(side, float), weights=share)) for side in values)
             yield PreviewedChange(about.name, *means)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +38,7 @@ SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibra
 LOCATION_MEASURE = "kuiper"  # where: it names an interval
 MAX_REMAINING_CELLS = 1024  # for intervals without predictions of 0 and 1
 MAX_CACHED = 2**23  # numbers: 64 MB
+T = TypeVar("T", Array, Resamples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,34 +148,30 @@ def measure_rows(
         return map_threads(taken, wanted, size=forecasts.levels, done=done)
 
 
-def value_of(forecasts: Forecasts, about: Measure) -> float | None:
-    """Take the value alone, without proof or note; None where the data cannot support the measure."""
-    if about.needs_level_sets and mostly_distinct(forecasts):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LevelSetWarning)
-        try:
-            return about.function.value(forecasts, **about.options)
-        except CalibrantError:
-            return None
+def shared(
+    kept: dict[Hashable, T], draw: Callable[[np.random.Generator, int], T], generator: np.random.Generator,
+    rows: int,
+) -> T:  # fmt: skip
+    """Return what a fresh generator draws, without drawing it again for a second measure."""
+    seeds = generator.bit_generator.seed_seq
+    assert isinstance(seeds, np.random.SeedSequence)
+    key = (str(seeds.entropy), seeds.spawn_key, rows)  # with the number of the block
+    if key in kept:
+        return kept[key]
+    drawn = draw(generator, rows)
+    if (1 + len(kept)) * drawn.size <= MAX_CACHED:
+        kept[key] = drawn
+    return drawn
 
 
 class CachedNullOutcomes(NullOutcomes):
-    """Calibrated outcomes that a second measure gets without drawing them again."""
-
     def __init__(self, forecasts: Forecasts) -> None:
         super().__init__(forecasts)
-        self._cache: dict[Hashable, Array] = {}
+        self._kept: dict[Hashable, Array] = {}
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of outcomes, or return those drawn before, read-only."""
-        key = (_stream(generator), rows)
-        if key in self._cache:
-            return self._cache[key]
-        drawn = super().outcomes(generator, rows)
-        if (1 + len(self._cache)) * drawn.size <= MAX_CACHED:
-            drawn.flags.writeable = False
-            self._cache[key] = drawn
+        drawn = shared(self._kept, super().outcomes, generator, rows)
+        drawn.flags.writeable = False
         return drawn
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
@@ -180,27 +179,12 @@ class CachedNullOutcomes(NullOutcomes):
 
 
 class CachedResampler(Resampler):
-    """Resamples that a second measure gets without drawing them again."""
-
     def __init__(self, forecasts: Forecasts) -> None:
         super().__init__(forecasts)
-        self._cache: dict[Hashable, Resamples] = {}
+        self._kept: dict[Hashable, Resamples] = {}
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        key = (_stream(generator), rows)
-        if key in self._cache:
-            return self._cache[key]
-        drawn = super().draw(generator, rows)
-        if drawn.records is None and (1 + len(self._cache)) * 4 * drawn.weights.size <= MAX_CACHED:
-            self._cache[key] = drawn
-        return drawn
-
-
-def _stream(generator: np.random.Generator) -> Hashable:
-    """Return what a fresh generator will draw from: its seed and its number among the blocks."""
-    seeds = generator.bit_generator.seed_seq
-    assert isinstance(seeds, np.random.SeedSequence)
-    return (str(seeds.entropy), seeds.spawn_key)
+        return shared(self._kept, super().draw, generator, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,8 +204,7 @@ class NullReference:
         self.forecasts = forecasts
         self._draws, self._confidence, self._seed = draws, confidence, seed
         self._drawing = Drawing(draws, seed)
-        self._nulls: dict[int, CachedNullOutcomes] = {}
-        self._resamplers: dict[int, CachedResampler] = {}
+        self._null_on, self._resampler_on = cache(CachedNullOutcomes), cache(CachedResampler)
 
     @property
     def cells(self) -> int | None:
@@ -230,19 +213,7 @@ class NullReference:
         return None if merged is self.forecasts else merged.levels
 
     def _null(self, about: Measure) -> CachedNullOutcomes:
-        merged = levels_to_test_on(self.forecasts, about)
-        if id(merged) not in self._nulls:
-            self._nulls[id(merged)] = CachedNullOutcomes(merged)
-        return self._nulls[id(merged)]
-
-    def _resampler(self, about: Measure) -> CachedResampler:
-        merged = levels_to_simulate(self.forecasts, about)
-        if id(merged) not in self._resamplers:
-            self._resamplers[id(merged)] = CachedResampler(merged)
-        return self._resamplers[id(merged)]
-
-    def _like(self, forecasts: Forecasts, draws: int) -> NullReference:
-        return NullReference(forecasts, draws=draws, confidence=self._confidence, seed=self._seed)
+        return self._null_on(levels_to_test_on(self.forecasts, about))
 
     def verdict(self) -> TestResult | CalibrantError:
         """Test calibration by the default test, or return why these data allow none."""
@@ -251,13 +222,14 @@ class NullReference:
         except CalibrantError as error:
             return error
 
+    @cached_property
     def without_certain(self) -> NullReference | None:
         """Return the same for the records whose predictions are neither 0 nor 1; None if there are none."""
         inside = (self.forecasts.values > 0) & (self.forecasts.values < 1)
         if not inside.any():
             return None
         inner = self.forecasts.between(*self.forecasts.values[inside][[0, -1]].tolist())
-        return self._like(inner, self._draws)
+        return NullReference(inner, draws=self._draws, confidence=self._confidence, seed=self._seed)
 
     def _test(self, about: Measure) -> TestResult:
         drawn = self.forecasts.binary and not by_signs(self.forecasts)
@@ -309,7 +281,7 @@ class NullReference:
             value=row.value,
             confidence=self._confidence,
             pvalue=row.pvalue,
-            resampler=self._resampler(row.about),
+            resampler=self._resampler_on(levels_to_simulate(self.forecasts, row.about)),
         )
         if is_unbounded(interval.lower, interval.upper):
             return row.noted(NO_INTERVAL)
@@ -319,17 +291,18 @@ class NullReference:
     def _inner_interval(self, row: ResultRow, certain: int) -> ResultRow:
         """Add what a logistic fit is without predictions of 0 and 1: no sample bounds what these do."""
         are, name = pluralize(certain, "prediction is", "predictions are"), row.about.name
-        try:
-            forecasts = self.forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
-            inner = Inner(certain, forecasts.n, measure(forecasts, name).value)
-        except CalibrantError:
+        others, inner = self.without_certain, None
+        with suppress(CalibrantError):
+            if others is not None:
+                inner = Inner(certain, others.forecasts.n, measure(others.forecasts, name).value)
+        if others is None or inner is None:
             return row.noted(f"{are} exactly 0 or 1, so there is no interval")
         try:
             if row.pvalue is not None:
-                tested = self._like(forecasts, self._draws)._test(row.about)
+                tested = others._test(row.about)
                 inner = replace(inner, pvalue=tested.pvalue, pvalue_is_bound=tested.pvalue_is_bound)
             if self._confidence:
-                cells = coarse(forecasts, MAX_REMAINING_CELLS)
+                cells = coarse(others.forecasts, MAX_REMAINING_CELLS)
                 value = measure(cells, name).value
                 low, high = score_interval(cells, name, value=value, confidence=self._confidence)
                 inner = inner if is_unbounded(low, high) else replace(inner, low=low, high=high)

@@ -154,7 +154,7 @@ def _sentences(
         return wording.nothing_proven(forecasts, unseen, enough=status == "calibrated"), ()
     if component != "certainty":
         return _pattern(component, tested, forecasts, details), ()
-    others = null.without_certain()
+    others = null.without_certain
     judged = None if others is None else others.verdict()
     if not isinstance(judged, TestResult) or judged.pvalue > ALPHA:
         return wording.certain(forecasts), ()

@@ -55,6 +55,10 @@ class Resamples:
     counts: Array | None = None
     records: DrawnRecords | None = None  # None where counts say it all: 0 and 1 without weights
 
+    @property
+    def size(self) -> int:
+        return 4 * self.weights.size + (0 if self.records is None else 3 * self.records.times.size)
+
 
 class Resampler:
     """Resamples the n records with replacement, and gives the effect on each level.

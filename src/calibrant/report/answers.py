@@ -10,10 +10,11 @@ import numpy as np
 from calibrant.abstention import AbstentionThreshold, RiskCoverage, choose_threshold, risk_coverage
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
+from calibrant.inference.null import record_outcomes
 from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, columns, drawing, field
 from calibrant.report.charts.distributions import risk_curve
 from calibrant.report.rendering import Section
-from calibrant.results import Array, Result, Table, TableCell, number_cell
+from calibrant.results import Result, Table, TableCell, number_cell
 
 RISKS = (0.01, 0.05, 0.1, 0.2)  # error rates for which a threshold is looked for
 MIN_SPIKE = 0.03  # share of the answers that makes one confidence a spike
@@ -56,7 +57,7 @@ class Answers(Result):
         """Gather what the forecasts say; None for weighted, fractional or sketched ones."""
         if not forecasts.binary or forecasts.cells is not None or forecasts.record_weights is not None:
             return None
-        y, p = _rows(forecasts)
+        y, p = record_outcomes(forecasts), np.repeat(forecasts.values, forecasts.counts)
         promised = () if clustered else tuple(choose_threshold(y, p, risk=risk) for risk in RISKS)
         return cls(spikes(forecasts), risk_coverage(y, p, seed=seed), promised, clustered)
 
@@ -112,13 +113,6 @@ class Answers(Result):
 
 def _percent_cell(share: float | None) -> TableCell:
     return number_cell(share, "" if share is None else f"{100 * share:.1f}%")
-
-
-def _rows(forecasts: Forecasts) -> tuple[Array, Array]:
-    events = np.round(forecasts.outcomes * forecasts.n).astype(int)
-    times = np.column_stack([forecasts.counts - events, events]).ravel()
-    y = np.repeat(np.tile([0.0, 1.0], forecasts.levels), times)
-    return y, np.repeat(forecasts.values, forecasts.counts)
 
 
 @drawing
