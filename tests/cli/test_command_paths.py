@@ -61,7 +61,7 @@ def test_two_outputs_are_two_files(command, folder, inputs):
 
 def test_the_attacks_are_complete():
     """Every command has a call, and most calls work without an attack: refusals alone would show nothing."""
-    assert len({attack.values[0] for attack in ATTACKS}) == len(writing.CALLS) == 20
+    assert len({attack.values[0] for attack in ATTACKS}) == len(writing.CALLS)
     assert len(ATTACKS) > 250
 
 

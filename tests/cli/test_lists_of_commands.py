@@ -110,6 +110,18 @@ def test_every_format_is_tried_on_every_command_that_prints_a_table():
     assert not set(tried) & set(WITHOUT_A_TABLE), "a command is in one of the two lists"
 
 
+def test_files_of_every_command_are_written_to_odd_places():
+    assert lacking(module_of(TESTS / "cli" / "writing.py").CALLS) == [], (
+        "add these commands, with arguments for the files made there, to CALLS of tests/cli/writing.py"
+    )
+
+
+def test_every_command_is_shown_names_with_control_characters():
+    assert lacking(module_of(TESTS / "cli" / "test_escapes.py").LINES) == [], (
+        "add command lines of these commands to LINES of tests/cli/test_escapes.py"
+    )
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_stands_in_a_page_that_a_user_would_look_at(command):
     pages = [*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("tutorials/*.md")]

@@ -30,7 +30,8 @@ Table = dict[str, Any]
 
 
 def load_command(name: str) -> click.Command:
-    module = import_module(f"calibrant.cli.{ELSEWHERE.get(name, name)}")
+    file = ELSEWHERE.get(name, name).replace("-", "_")
+    module = import_module(f"calibrant.cli.{file}")
     defined = [item for item in vars(module).values() if isinstance(item, click.Command)]
     return next(command for command in defined if command.name == name)
 
