@@ -17,7 +17,7 @@ from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import format_mean
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import any_fraction
-from calibrant.parallel import chunked_max, chunked_sum, cumulative, dot
+from calibrant.parallel import chunked_sum, cumulative, dot
 from calibrant.records import Missing, Records, ValidRows, check_records, warn_if_swapped
 from calibrant.results import Array
 
@@ -380,7 +380,7 @@ class Forecasts:
     def largest_variance(self) -> float:
         """The largest variance that calibration gives to the residual of one level."""
         v, squares = self.values, self.squared_weights
-        return chunked_max(lambda part: squares[part] * v[part] * (1 - v[part]), len(v))
+        return float(np.max(squares * (v * (1 - v))))
 
 
 def _probe(checked: ValidRows) -> Array:

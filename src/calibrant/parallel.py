@@ -159,11 +159,6 @@ def _sum_between(terms: Callable[[slice], Array], start: int, stop: int) -> floa
     return _sum_between(terms, start, middle) + _sum_between(terms, middle, stop)
 
 
-def chunked_max(terms: Callable[[slice], Array], count: int) -> float:
-    starts = range(0, count, TERMS_AT_ONCE)
-    return max(float(terms(slice(start, min(start + TERMS_AT_ONCE, count))).max()) for start in starts)
-
-
 def cumulative(terms: Array) -> Array:
     """Return the sums of the first 0, 1, ..., m terms."""
     sums = np.empty(len(terms) + 1)
