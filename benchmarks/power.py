@@ -14,7 +14,7 @@ import numpy as np
 
 import calibrant as cb
 from benchmarks.harness import Report, peer, version
-from calibrant.inference.testing import CLASSIC, DEFAULT_TEST, badness, centre_of
+from calibrant.inference.testing import CLASSIC, DEFAULT_TEST, badness, center_of
 
 N = 1000
 LEVEL = 0.05
@@ -87,9 +87,9 @@ def powers_of_ours(p: np.ndarray, truths: list[np.ndarray]) -> dict[str, list[fl
     )
     found = {}
     for row in our_tests(forecasts):
-        centre = centre_of(forecasts, row)
+        center = center_of(forecasts, row)
         null, *others = (
-            badness(row, row.null.batch(forecasts, draws.copy(), row.options), centre)
+            badness(row, row.null.batch(forecasts, draws.copy(), row.options), center)
             for draws in (under, *over)
         )
         cut = np.quantile(null, 1 - LEVEL)

@@ -50,10 +50,10 @@ def test_moments_of_resamples(kind):
         )
     resampler = Resampler(f, added=0)
     assert resampler.exact == (kind != "sketch")
-    np.testing.assert_allclose(resampler.centre, f.outcomes)
+    np.testing.assert_allclose(resampler.center, f.outcomes)
     smoothed = Resampler(f)
     mean = smoothed.draw(np.random.default_rng(4), 20_000).outcomes.mean(axis=0)
-    np.testing.assert_allclose(mean, smoothed.centre, atol=0.005)
+    np.testing.assert_allclose(mean, smoothed.center, atol=0.005)
     drawn = resampler.draw(np.random.default_rng(3), 20_000).outcomes
     np.testing.assert_allclose(drawn.mean(axis=0), f.outcomes, atol=0.005)
     weight = np.full(n, 1 / n) if w is None else w / w.sum()

@@ -64,7 +64,7 @@ class Resampler:
     """Resamples the n records with replacement, and gives the effect on each level.
 
     Data without events would give the same data again and again, so `added` records of either outcome are
-    mixed in, as Agresti and Coull do. `centre` is the mean of all resamples. Sketches are not `exact`.
+    mixed in, as Agresti and Coull do. `center` is the mean of all resamples. Sketches are not `exact`.
     """
 
     def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
@@ -103,11 +103,11 @@ class Resampler:
             self._draw_method = Resampler._by_kinds
             self.exact = False
         self.mixed = _mixed(added, self._independent)
-        self.centre = self.centre_of(forecasts)
+        self.center = self.center_of(forecasts)
         if self._draw_method is Resampler._by_kinds:
             self._kinds, self.width = _kinds(forecasts, self.mixed), 4 * forecasts.levels
 
-    def centre_of(self, forecasts: Forecasts) -> Array:
+    def center_of(self, forecasts: Forecasts) -> Array:
         return np.asarray((1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights)
 
     def widening(self, confidence: float) -> float:
@@ -119,7 +119,7 @@ class Resampler:
     def _by_counts(self, generator: np.random.Generator, rows: int) -> Resamples:
         f = self.forecasts
         if self._cell_of is None:
-            chances = np.concatenate([self.centre, f.weights - self.centre])
+            chances = np.concatenate([self.center, f.weights - self.center])
             drawn = generator.multinomial(f.n, chances / chances.sum(), size=rows)
         else:
             picked = self._cell_of[generator.integers(0, f.n, size=(rows, f.n))]
@@ -274,7 +274,7 @@ def resampled_deviations(entry: Measure, resampler: Resampler, drawing: Drawing)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         drawn = resampler.draw(generator, rows)
-        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.centre
+        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.center
         if not power:
             return null.deviation(forecasts, weights, outcomes)  # type: ignore[misc]
         residuals = outcomes - weights * forecasts.values

@@ -163,10 +163,10 @@ MIN_INVERTED_SD = 3.0  # standard deviations from which on predictions point the
 
 
 def ranks_inverted(forecasts: Forecasts) -> bool:
-    centred = forecasts.values - forecasts.mean_prediction
+    centered = forecasts.values - forecasts.mean_prediction
     rate = min(1.0, forecasts.base_rate)
-    noise = rate * (1 - rate) * dot(forecasts.squared_weights, centred**2)
-    return dot(centred, forecasts.outcomes) < -MIN_INVERTED_SD * math.sqrt(noise) - ROUNDING
+    noise = rate * (1 - rate) * dot(forecasts.squared_weights, centered**2)
+    return dot(centered, forecasts.outcomes) < -MIN_INVERTED_SD * math.sqrt(noise) - ROUNDING
 
 
 VISIBLE_SD = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%

@@ -312,8 +312,8 @@ def compare(
         else:
             drawn = resampled_rows(models, rows, row, counted)
         if related:
-            centre = np.nanmean(drawn, axis=0)
-            drawn = centre + related.widening(confidence) * (drawn - centre)
+            center = np.nanmean(drawn, axis=0)
+            drawn = center + related.widening(confidence) * (drawn - center)
         errors = {
             name: _Error(name, float(error_of(row, values[name])), error_of(row, column), factor)
             for name, column, factor in zip(models, drawn.T, factors, strict=True)
@@ -388,11 +388,11 @@ def _difference(one: _Error, other: _Error, confidence: float) -> Difference:
     defined = np.sort(drawn[known])
     rank = max(1, int((1 - confidence) / 2 * (len(defined) + 1) + 1e-9))  # so that interval and p-value agree
     low, high = float(defined[rank - 1]), float(defined[-rank])
-    centre = float(defined.mean())
+    center = float(defined.mean())
     moved = float(np.abs(defined - difference).mean())
     least, most = one.without_bias(known, moved) - other.value, one.value - other.without_bias(known, moved)
-    lower = min(low, 2 * difference - high, least - (high - centre))
-    upper = max(high, 2 * difference - low, most + (centre - low))
+    lower = min(low, 2 * difference - high, least - (high - center))
+    upper = max(high, 2 * difference - low, most + (center - low))
     slack = 1e-9 * abs(difference) + 1e-15
 
     def above(end: float) -> int:
@@ -403,8 +403,8 @@ def _difference(one: _Error, other: _Error, confidence: float) -> Difference:
 
     # 0 is left out below (above) as soon as the rank is above every number in the first (second) bracket
     beyond = min(
-        max(below(0.0), above(2 * difference), above(least + centre)),
-        max(above(0.0), below(2 * difference), below(most + centre)),
+        max(below(0.0), above(2 * difference), above(least + center)),
+        max(above(0.0), below(2 * difference), below(most + center)),
     )
     pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
     return Difference(one.name, other.name, difference, lower, upper, pvalue, pvalue, beyond == 0)

@@ -299,8 +299,8 @@ def _resampled(
     """Return an interval around the value of the levels, from draws on merged ones if they are many."""
     resampler = Resampler(_levels_to_bound_on(forecasts, entry)) if resampler is None else resampler
     simulated, of_sketch = resampler.forecasts, "" if resampler.exact else " of a sketch"
-    centre = measured(forecasts.with_outcomes(resampler.centre_of(forecasts)), entry)
-    low, high, wider = min(value, centre), max(value, centre), resampler.widening(confidence)
+    center = measured(forecasts.with_outcomes(resampler.center_of(forecasts)), entry)
+    low, high, wider = min(value, center), max(value, center), resampler.widening(confidence)
     moved = resampled_deviations(entry, resampler, drawing)
     if moved is not None:
         power = seminorm_power(simulated, entry) or 1
@@ -311,7 +311,7 @@ def _resampled(
         seen = value if simulated is forecasts else measured(simulated, entry)
         return inverted(simulated, entry, drawing, seen, confidence), f"inverted tests{of_sketch}"
     values = resampled_values(entry, resampler, drawing)
-    middle = measured(simulated.with_outcomes(resampler.centre), entry)
+    middle = measured(simulated.with_outcomes(resampler.center), entry)
     reach = wider * central(np.abs(values - middle), 2 * confidence - 1)[1]
     return (low - reach, high + reach), f"bootstrap{of_sketch}"
 

@@ -15,7 +15,7 @@ from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inference.null import values_of_residuals
-from calibrant.inference.testing import DEFAULT_TEST, badness, centre_of, find_test
+from calibrant.inference.testing import DEFAULT_TEST, badness, center_of, find_test
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, number, numeric_vector, open_share, whole_number
 from calibrant.metrics.calling import shares_parameters
@@ -210,7 +210,7 @@ class PowerStudy:
     def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
         row = find_test(self.measure, forecasts)
         values = values_of_residuals(forecasts, row, outcomes - forecasts.weights * forecasts.values)
-        return np.asarray(badness(row, values, centre_of(forecasts, row)))
+        return np.asarray(badness(row, values, center_of(forecasts, row)))
 
     def plan(self, n: int, truth: Array) -> Plan:
         found = self.distance(truth), self.power(n, truth)

@@ -171,16 +171,16 @@ def _exact_test(
     mean = _null_mean(forecasts, entry)
     law, reason = _law_to_use(forecasts, entry, method)
     if law is not None:
-        bad, scale = float(badness(entry, value, centre_of(forecasts, entry))), law.scale(forecasts)
+        bad, scale = float(badness(entry, value, center_of(forecasts, entry))), law.scale(forecasts)
         log_p = law.log_tail(bad / scale) if scale > 0 else 0.0 if bad <= 1e-12 else -math.inf
         found = math.exp(log_p), log_p, law.mean * scale if mean is None else mean
         reason = f"{law.name}: {reason}"
         return TestResult(entry.name, value, *found, "asymptotic", reason, forecasts.n, 0, None, details)
     null = NullOutcomes(levels_to_test_on(forecasts, entry)) if null is None else null
     simulated = null.forecasts
-    values, centre = null_values(simulated, entry, null, drawing), centre_of(simulated, entry)
+    values, center = null_values(simulated, entry, null, drawing), center_of(simulated, entry)
     seen = value if simulated is forecasts else float(entry.function.core(simulated, **entry.options))
-    pvalue = exceedance(badness(entry, seen, centre), badness(entry, values, centre))
+    pvalue = exceedance(badness(entry, seen, center), badness(entry, values, center))
     found = pvalue, math.log(pvalue), _finite_mean(values) if mean is None else mean
     kind = "exact" if null.exact else "approximate"
     drawn = drawing.draws, drawing.seed
@@ -278,11 +278,11 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
     drawn = drawing.run(work, null.width, alone=not at_once)
     if values is None:
         values = values_of_residuals(forecasts, entry, forecasts.residuals[None])
-    centre, mean = centre_of(forecasts, entry), float(drawn.mean())
+    center, mean = center_of(forecasts, entry), float(drawn.mean())
     if entry.signed or entry.null.two_sided:  # the mean of others depends on how rows are related
         known = _null_mean(forecasts, entry)
         mean = _finite_mean(drawn) if known is None else known
-    return exceedance(float(badness(entry, values, centre)[0]), badness(entry, drawn, centre)), mean
+    return exceedance(float(badness(entry, values, center)[0]), badness(entry, drawn, center)), mean
 
 
 def has_sign_test(forecasts: Forecasts, entry: Measure) -> bool:
@@ -308,15 +308,15 @@ def _null_mean(forecasts: Forecasts, entry: Measure) -> float | None:
     return entry.null.mean and entry.null.mean(forecasts, entry.settings())
 
 
-def centre_of(forecasts: Forecasts, entry: Measure) -> float:
+def center_of(forecasts: Forecasts, entry: Measure) -> float:
     """Return the exact mean under calibration of a statistic, where it is known, else its ideal."""
     mean = _null_mean(forecasts, entry)
     return entry.ideal if mean is None else mean
 
 
-def badness(entry: Measure, values: Any, centre: float) -> Any:
+def badness(entry: Measure, values: Any, center: float) -> Any:
     """Turn values of the measure into a statistic that grows with miscalibration."""
-    return np.abs(values - centre) if entry.signed or entry.null.two_sided else values
+    return np.abs(values - center) if entry.signed or entry.null.two_sided else values
 
 
 def _law_to_use(forecasts: Forecasts, entry: Measure, method: Method) -> tuple[Law | None, str]:

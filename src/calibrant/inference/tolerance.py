@@ -121,10 +121,10 @@ def tolerance_test(
     else:
         check_resampling(forecasts.n)
         resampler, row = Resampler(forecasts), find_measure(measure)
-        centre = float(row.function.core(forecasts.with_outcomes(resampler.centre)))
+        center = float(row.function.core(forecasts.with_outcomes(resampler.center)))
         moved = np.asarray(resampled_deviations(row, resampler, drawing))
         below = above = upper_quantile(moved, confidence)
-        least, most = min(least, centre), max(most, centre)
+        least, most = min(least, center), max(most, center)
     factor, power = FACTOR.get(measure, 1.0), ROOTS.get(measure, 1)
     lower = around(least, below, power)[0] / factor
     upper = min(1.0, around(most, above, power)[1] * factor)

@@ -168,8 +168,8 @@ class _Chain:
         gap = product.sum()
         d_flow, _, d_slack = direction(-product)
         after = (flow + _reach(flow, d_flow) * d_flow) * (slack + _reach(slack, d_slack) * d_slack)
-        centre = (after.sum() / gap) ** 2 * gap / len(flow)
-        d_flow, d_potential, d_slack = direction(centre - product - d_flow * d_slack)
+        center = (after.sum() / gap) ** 2 * gap / len(flow)
+        d_flow, d_potential, d_slack = direction(center - product - d_flow * d_slack)
         primal, dual = BACK_OFF * _reach(flow, d_flow), BACK_OFF * _reach(slack, d_slack)
         return flow + primal * d_flow, potential + dual * d_potential, slack + dual * d_slack
 

@@ -111,8 +111,8 @@ def violation(nodes: Floats, potential: Floats) -> Floats:
     slopes = np.diff(potential, axis=1) / gaps
     bend = np.maximum(slopes[0] - slopes[1], 0.0)
     with np.errstate(over="ignore"):  # a gap that hardly bends has its top at an end
-        off_centre = np.divide((right - left) / gaps, 2 * bend, out=np.zeros_like(gaps), where=bend > 0)
-    top = np.clip(gaps / 2 + off_centre, 0.0, gaps)
+        off_center = np.divide((right - left) / gaps, 2 * bend, out=np.zeros_like(gaps), where=bend > 0)
+    top = np.clip(gaps / 2 + off_center, 0.0, gaps)
     inside = left + (right - left) * (top / gaps) + bend * top * (gaps - top)
     return np.asarray(np.maximum(np.maximum(left, right), inside))
 

@@ -158,12 +158,12 @@ def _losses(table: Array, right: Codes, log_temperature: float | Array) -> Array
     return -np.asarray(log_softmax(scores, axis=1)[np.arange(len(right)), right])
 
 
-def _best(table: Array, right: Codes, penalty: float = 0.0, centre: float = 0.0) -> float:
-    """Return the logarithm of the temperature with the least log loss, penalized away from `centre`."""
+def _best(table: Array, right: Codes, penalty: float = 0.0, center: float = 0.0) -> float:
+    """Return the logarithm of the temperature with the least log loss, penalized away from `center`."""
     from scipy.optimize import minimize_scalar
 
     def loss(t: float) -> float:
-        return float(_losses(table, right, t).sum()) + penalty * (t - centre) ** 2
+        return float(_losses(table, right, t).sum()) + penalty * (t - center) ** 2
 
     return float(minimize_scalar(loss, bounds=(-MAX_LOG, MAX_LOG), method="bounded").x)
 

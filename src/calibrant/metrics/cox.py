@@ -72,11 +72,11 @@ def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
     rates = expit(measured.details["intercept"] + measured.value * logit)
     curvature = forecasts.weights * rates * (1 - rates)
     total = float(curvature.sum())
-    centred = logit - _ratio(float(curvature @ logit), total, 0.0)
-    spread = float(curvature @ centred**2)
-    level, tilt = (_gradient_error(forecasts, rates, along) for along in (np.ones(len(logit)), centred))
+    centered = logit - _ratio(float(curvature @ logit), total, 0.0)
+    spread = float(curvature @ centered**2)
+    level, tilt = (_gradient_error(forecasts, rates, along) for along in (np.ones(len(logit)), centered))
     pull = math.sqrt(_ratio(level**2, total) + _ratio(tilt**2, spread))
-    farthest = math.sqrt(_ratio(1.0, total) + _ratio(float(np.max(centred**2)), spread))
+    farthest = math.sqrt(_ratio(1.0, total) + _ratio(float(np.max(centered**2)), spread))
     moved = 2 * pull * math.sqrt(_ratio(1.0, spread))
     return _moved("slope", forecasts, measured, moved, 2 * pull * farthest)
 
@@ -171,8 +171,8 @@ def logits(forecasts: Forecasts) -> Array:
 def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
     """Maximize the weighted logistic likelihood: roughly on groups of neighbors first, if there are many."""
     ones, weights = forecasts.outcomes, forecasts.weights
-    centre, scale = dot(weights, logit), float(np.ptp(logit))
-    x = np.subtract(logit, centre, out=logit)
+    center, scale = dot(weights, logit), float(np.ptp(logit))
+    x = np.subtract(logit, center, out=logit)
     x /= scale
     # from the constant fit, where the curvature is sound
     beta = np.array([np.log(ones.sum() / (weights - ones).sum()), 0.0])
@@ -182,7 +182,7 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
         beta = logistic_fit(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
     beta = logistic_fit(x, ones, weights, beta)
     slope = float(beta[1]) / scale
-    return float(beta[0]) - slope * centre, slope
+    return float(beta[0]) - slope * center, slope
 
 
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
@@ -190,8 +190,8 @@ def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Set
     scale = float(np.ptp(logit))
     if scale == 0.0:
         return np.full(len(outcomes), np.inf)
-    centred = (logit - dot(forecasts.weights, logit)) / scale
-    return logistic_fits(outcomes, weights, centred)[:, 1] / scale
+    centered = (logit - dot(forecasts.weights, logit)) / scale
+    return logistic_fits(outcomes, weights, centered)[:, 1] / scale
 
 
 MEASURES = (

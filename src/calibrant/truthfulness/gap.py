@@ -244,9 +244,9 @@ def _most_tempting(scored: Scored, grid: Any, n: int) -> list[float]:
         ways = [chances(outcomes, grid[list(way)]) for way in sorted(set(itertools.permutations(place)))]
         honest = float(values[k] @ chances(outcomes, grid[list(place)]))
         gap = honest - float(np.min(values @ np.array(ways).T))
-        centred = gap - 1e-10 * float(np.abs(grid[list(place)] - 0.5).sum())
-        if centred > best:
-            best, order = centred, place
+        centered = gap - 1e-10 * float(np.abs(grid[list(place)] - 0.5).sum())
+        if centered > best:
+            best, order = centered, place
     return [float(grid[i]) for i in order]
 
 

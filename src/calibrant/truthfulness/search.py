@@ -141,14 +141,14 @@ def _search_face(best: BestReport, face: Labels, starts: Iterable[Array], descen
 
 
 def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
-    centre, blocks = _on_face(truth, face), int(face.max()) + 1
+    center, blocks = _on_face(truth, face), int(face.max()) + 1
     if blocks == 2 and len(truth) <= 4:
         yield from map(np.array, itertools.product(np.linspace(0, 1, COARSE), repeat=2))
     if 2 <= blocks <= 3:
         for order in itertools.permutations(range(blocks)):
             yield np.clip(truth.mean() + BLOCK_DISTANCE * (np.array(order) - (blocks - 1) / 2), 0, 1)
     for _ in range(3):
-        yield np.clip(centre + generator.normal(0, 0.2, blocks), 0, 1)
+        yield np.clip(center + generator.normal(0, 0.2, blocks), 0, 1)
 
 
 def _on_face(report: Array, face: Labels) -> Array:

@@ -64,12 +64,12 @@ def hierarchical(
     codes = given.codes(leveled)
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
-    centre = float(np.average(x, weights=sample.weights))
-    deviation = float(np.sqrt(np.average((x - centre) ** 2, weights=sample.weights)))
-    deviation = deviation if deviation > ROUNDING * max(1.0, abs(centre)) else 1.0  # all logits are equal
+    center = float(np.average(x, weights=sample.weights))
+    deviation = float(np.sqrt(np.average((x - center) ** 2, weights=sample.weights)))
+    deviation = deviation if deviation > ROUNDING * max(1.0, abs(center)) else 1.0  # all logits are equal
     blocks = [Block(c, one.count) for c, one in zip(codes, leveled, strict=True)]
     if slopes:
-        scaled = (x - centre) / deviation
+        scaled = (x - center) / deviation
         blocks += [Block(c, one.count, scaled) for c, one in zip(codes, leveled, strict=True)]
     fit = fit_shifts(x, sample.outcomes, sample.weights, blocks)
     tables = tuple(
@@ -82,7 +82,7 @@ def hierarchical(
         )
         for j, column in enumerate(leveled)
     )
-    fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
+    fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, center, deviation, tables, start.map)
     notes = tuple(note for note in start.notes if note != TOO_FEW_LOGITS)
     return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
 
