@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compile import compiled
+from calibrant.kernels.partitions import Floats, Ints
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-13

@@ -21,14 +21,13 @@ import numpy as np
 from calibrant.kernels.lower_distance_bounds import (
     ChainLevels,
     ChainPlan,
-    Floats,
-    Ints,
     balanced_plan,
     followed,
     lipschitz,
     split_onto,
     violation,
 )
+from calibrant.kernels.partitions import Floats, Ints
 
 MAX_STEPS = 100
 BACK_OFF = 0.995  # share of the way to the boundary that a step may go

@@ -13,10 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.intp]
+from calibrant.kernels.partitions import Floats, Ints
 
 CHUNK = 65_536  # levels handled at a time: what stays in the cache is several times faster
 

@@ -45,7 +45,7 @@ _OPTIONS = {  # of several functions, each described here unless its docstring s
     "clip": "Predictions are moved into [clip, 1 - clip] before their logarithm is taken.",
     "confidence": "How often the intervals hold the value of the population.",
     "degree": "The largest degree of the polynomials.",
-    "draws": "How many data sets are drawn; the result records it.",
+    "draws": "How many draws are made; the result records it.",
     "folds": "How many folds the records are dealt to.",
     "max_nodes": "How many nodes may be tried to reach the tolerance.",
     "progress": "Called with the share of the work that is done.",

@@ -222,11 +222,6 @@ def random_binning_estimate(
     bins, and so serves where records cannot be compared pair by pair; on one machine the exact value is
     cheaper.
 
-    Parameters
-    ----------
-    draws, seed
-        How many partitions into bins are drawn, and what seeds them; the result records the seed.
-
     Examples
     --------
     >>> random_binning_estimate([0, 0, 1], [0.3, 0.3, 0.3], seed=0).square.__round__(9)

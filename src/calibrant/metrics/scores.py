@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -325,6 +325,17 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
     return Certified.point(float(ascending_gap[np.argmax(reached)]))
 
 
+_MEDIAN_GAP = Measure(
+    "e50",
+    integrated_calibration_index,
+    words="median calibration gap",
+    options={"quantile": 0.5},
+    family="regression",
+    meaning="median distance between the prediction and its isotonic recalibration (not loess)",
+    symmetric=False,
+    cost="O(m log m)",
+    citation=INDEX_PAPER,
+)
 CALIBRATION_INDEX_MEASURES = (
     Measure(
         "ici",
@@ -333,27 +344,13 @@ CALIBRATION_INDEX_MEASURES = (
         meaning="mean distance between the prediction and its isotonic recalibration (not loess)",
         citation=INDEX_PAPER,
     ),
-    Measure(
-        "e50",
-        integrated_calibration_index,
-        words="median calibration gap",
-        options={"quantile": 0.5},
-        family="regression",
-        meaning="median distance between the prediction and its isotonic recalibration (not loess)",
-        symmetric=False,
-        cost="O(m log m)",
-        citation=INDEX_PAPER,
-    ),
-    Measure(
-        "e90",
-        integrated_calibration_index,
+    _MEDIAN_GAP,
+    replace(
+        _MEDIAN_GAP,
+        name="e90",
         words="90th percentile of the calibration gap",
         options={"quantile": 0.9},
-        family="regression",
         meaning="distance from the isotonic recalibration (not loess) that 90% of records stay below",
-        symmetric=False,
-        cost="O(m log m)",
-        citation=INDEX_PAPER,
     ),
 )
 

@@ -149,8 +149,6 @@ def random_partition_error(
         A function of the predictions and a generator that returns a label for each: equal labels share a
         bin. "two-bin" cuts at a uniform point, with the mean averaged_two_bin_error; "laplace" has bins of
         random width and start, with the mean ``kernel_calibration_error(..., squared=True)``.
-    draws, seed
-        How many partitions are drawn, and what seeds them; the result records the seed.
 
     Examples
     --------

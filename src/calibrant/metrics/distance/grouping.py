@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrant.kernels.groupings import Flags, Floats, Ints, cheap_groups, local_search, paired_runs
-from calibrant.kernels.partitions import group_costs
+from calibrant.kernels.groupings import Flags, cheap_groups, local_search, paired_runs
+from calibrant.kernels.partitions import Floats, Ints, group_costs
 
 TOLERANCE = 1e-9  # reduced costs above -TOLERANCE count as no improvement
 SCALE = 1e3  # costs in the linear programs, whose tolerances are absolute
