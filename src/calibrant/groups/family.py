@@ -174,7 +174,7 @@ def _worth_compiling(kernel: Any, steps: int) -> Callable[..., Any] | None:
     if steps < (MIN_COMPILED_STEPS_IF_LOADED if numba_is_loaded() else MIN_COMPILED_STEPS):
         return None
     code: Callable[..., Any] = kernel.machine_code()
-    return None if code is kernel.plain else code
+    return code
 
 
 def _settle_by_numpy(coins: Words, rows: Any, rest: Array, undecided: Words, out: Words) -> int:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.roots import root
 from calibrant.inference.odds_shift import (
     common_shift,
     conditional_estimate,
@@ -36,6 +37,7 @@ NULL_DIRECTION = 1e-9  # of the largest eigenvalue: below it a direction of the 
 ROUNDING = 1e-9  # a simulated statistic this close to the observed one counts as equal
 MAX_EXACT_VARIANCE = 100.0  # of a group's events: beyond it the law of a pair is normal
 MIN_SHUFFLES_COMPILED = 5_000_000  # records times draws
+MAX_SLOPE = 50.0  # change of the log odds per unit of place
 MIN_PVALUE = 1e-60  # laws are cut off there
 MIN_SLOPE_RECORDS = 20  # of the rarer outcome in a group, below which its slope is not compared
 
@@ -182,13 +184,14 @@ class StratifiedScores:
         return np.asarray(own.reshape(n, self.n_groups) - by_stratum)
 
     @cached_property
-    def inverse(self) -> tuple[Array, int]:
-        return _pseudo_inverse(self.covariance)
+    def inverse(self) -> Array:
+        return np.linalg.pinv(self.covariance, NULL_DIRECTION, hermitian=True)
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """How many differences between groups the records show; 0 where none can be compared."""
-        return self.inverse[1]
+        values = np.linalg.eigvalsh(self.covariance)
+        return int(np.sum(values > max(NULL_DIRECTION * float(values.max()), 1e-300)))
 
     def _table(self, values: Array) -> Array:
         n_strata = len(self.starts) - 1
@@ -199,7 +202,7 @@ class StratifiedScores:
     @cached_property
     def statistic(self) -> float:
         """The squared distance of the sums from 0, in units of their covariance."""
-        return float(self.sums @ self.inverse[0] @ self.sums)
+        return float(self.sums @ self.inverse @ self.sums)
 
     def limit_pvalue(self) -> float:
         """Return the p-value of the chi-square law, right for many records in every group."""
@@ -227,7 +230,7 @@ class StratifiedScores:
             work = partial(self._drawn_sums, len(self.group) * draws >= MIN_SHUFFLES_COMPILED)
             self.known_sums[draws, seed] = in_blocks(work, draws, width=width, seed=seed)
         drawn = self.known_sums[draws, seed]
-        quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
+        quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse, drawn)
         return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
 
     @cached_property
@@ -272,7 +275,8 @@ class StratifiedScores:
                 spread = np.broadcast_to(values, label.shape).ravel()
                 table += np.bincount(label.ravel(), spread, rows * self.n_groups).reshape(rows, -1)
         covariance = _weighted_covariance(squares, counts, np.diff(self.starts))
-        quadratic = [float(s @ _pseudo_inverse(c)[0] @ s) for s, c in zip(sums, covariance, strict=True)]
+        inverse = np.linalg.pinv(covariance, NULL_DIRECTION, hermitian=True)
+        quadratic = np.einsum("ij,ijk,ik->i", sums, inverse, sums)
         return np.column_stack((quadratic, _trends(sums, covariance, place)))
 
 
@@ -297,12 +301,6 @@ def _weighted_covariance(squares: Array, counts: Array, size: Codes) -> Array:
     diagonal = np.arange(counts.shape[2])
     covariance[:, diagonal, diagonal] += squares.sum(axis=1)
     return np.asarray(covariance)
-
-
-def _pseudo_inverse(covariance: Array) -> tuple[Array, int]:
-    values, vectors = np.linalg.eigh(covariance)
-    used = values > max(NULL_DIRECTION * float(values.max()), 1e-300)
-    return (vectors[:, used] / values[used]) @ vectors[:, used].T, int(used.sum())
 
 
 def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
@@ -498,12 +496,8 @@ def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
     at = place[scores.group]
     mean = np.bincount(scores.stratum, scores.mass * at) / np.bincount(scores.stratum, scores.mass)
     at = at - mean[scores.stratum]
-    slope = 0.0
-    for _ in range(50):
-        rate = expit(scores.logits + slope * at)
-        spread = float((scores.mass * rate * (1 - rate)) @ at**2)
-        step = float((scores.mass * (scores.outcome - rate)) @ at) / max(spread, 1e-9)
-        slope += float(np.clip(step, -1.0, 1.0))
-        if abs(step) < 1e-10 or abs(slope) > 50:
-            break
-    return slope
+
+    def surplus(slope: float) -> float:
+        return float((scores.mass * (scores.outcome - expit(scores.logits + slope * at))) @ at)
+
+    return root(surplus, -MAX_SLOPE, MAX_SLOPE, 1e-10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -103,8 +102,8 @@ def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Mea
         got = f"got {pluralize(len(starts), 'bin')}"
         raise InvalidInputError("groups", "must leave a degree of freedom", got)
 
-    def batch(others: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
-        cuts, varied = (starts, spread) if others is forecasts else _bins(others, groups)
+    def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
+        cuts, varied = _bins(forecasts, groups)
         return _chi_square(np.add.reduceat(residuals, cuts, axis=1), varied)
 
     law = Law(
@@ -297,19 +296,15 @@ def omnibus_by_signs(null: SignNull, drawing: Drawing) -> tuple[float, float, di
 
 
 def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
-    own = functools.cache(lambda: _Parts.of(forecasts))  # draws come in many blocks
-    own_leverage = functools.cache(lambda: leverage(forecasts))
-
-    def batch(others: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
-        parts = own() if others is forecasts else _Parts.of(others)
-        return np.asarray(-np.minimum(*parts.log_pvalues(residuals)))
+    def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
+        return np.asarray(-np.minimum(*_Parts.of(forecasts).log_pvalues(residuals)))
 
     law = Law(
         "an upper bound, from Brownian range and chi-square",
         _log_tail,
         1.5,
         lambda forecasts: 1.0,
-        leverage=lambda others: own_leverage() if others is forecasts else leverage(others),
+        leverage=leverage,
         fractions=True,
     )
     meaning = "the smaller p-value of Kuiper's range and Cox's score, as -log"
