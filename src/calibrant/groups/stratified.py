@@ -185,7 +185,7 @@ class StratifiedScores:
 
     @cached_property
     def inverse(self) -> Array:
-        return np.linalg.pinv(self.covariance, NULL_DIRECTION, hermitian=True)
+        return np.asarray(np.linalg.pinv(self.covariance, NULL_DIRECTION, hermitian=True), np.float64)
 
     @cached_property
     def rank(self) -> int:
