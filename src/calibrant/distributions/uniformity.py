@@ -84,15 +84,11 @@ class Pit(Result):
         middle = f"{percent(float(inner.mean()))} of outcomes fall in the middle half of their forecasts"
         biased = f"biased: forecasts are too {'high' if bias < 0 else 'low'}; {median}"
         wrong = f"too {'narrow' if width > 0 else 'wide'}: {middle}"
-        lead, second, size = {
-            "fine": (
-                f"No miscalibration found in {pluralize(self.n, 'record')}: {median}, {middle}",
-                "",
-                0.0,
-            ),
-            "not uniform": (f"Wrong in shape: {median}, {middle}", "", 0.0),
-            "biased": (biased, wrong, width),
-        }.get(self.status, (wrong, biased, bias))
+        lead, second, size = (biased, wrong, width) if self.status == "biased" else (wrong, biased, bias)
+        if self.status == "fine":
+            lead, size = f"No miscalibration found in {pluralize(self.n, 'record')}: {median}, {middle}", 0.0
+        elif self.status == "not uniform":
+            lead, size = f"Wrong in shape: {median}, {middle}", 0.0
         also = f" Also {second}." if abs(size) > 3 else ""
         return f"{lead[0].upper()}{lead[1:]} ({pvalue_phrase(self.pvalue, self.draws)}).{also}"
 
