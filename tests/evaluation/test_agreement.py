@@ -171,3 +171,14 @@ def test_real_data_show_the_same_numbers(name, shared_data):
     found = cb.evaluate(table, outcome=outcome, prediction=prediction, groups=groups)
     check_agreement(found)
     check_page(found, page(found))
+
+
+@pytest.mark.parametrize(("seed", "measure"), [(5, "kuiper"), (121, "smooth")])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_intervals_of_any_confidence_are_those_of_confidence_interval(seed, measure, confidence):
+    rng = np.random.default_rng(seed)  # a p-value of 0.011 with 999 draws, 0.0098 or less with 9,990
+    p = np.round(rng.random(300), 1).clip(0.05, 0.95)
+    y = (rng.random(300) < p + 0.055 * (1 - p)).astype(float)
+    row = cb.evaluate(y, p, measures=[measure], confidence=confidence)[measure]
+    alone = cb.confidence_interval(y, p, measure=measure, confidence=confidence)
+    assert (row.low, row.high) == (alone.lower, alone.upper)

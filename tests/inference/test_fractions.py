@@ -62,3 +62,11 @@ def test_few_fractions_keep_the_size(measure, weighted):
         except cb.TooFewRecordsError:
             continue
     assert rejected <= binom.ppf(1 - 1e-4, sets, 0.05)
+
+
+def test_no_mean_of_independent_draws_is_given_for_fractions():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = np.clip(p + 0.02 * rng.normal(size=300), 0, 1)
+    for measure in ("atb", "ubse", "kernel-squared"):
+        assert np.isnan(cb.confidence_interval(y, p, measure=measure, draws=9).null_mean)

@@ -107,3 +107,17 @@ def test_coverage_given_the_predictions_when_logits_are_too_large(factor, n):
         low, high = row_interval(p, y)
         missed += not low <= (truth - p).mean() <= high
     assert missed <= binom.ppf(1 - 1e-4, sets, 0.06)
+
+
+@given(weight=st.floats(1e3, 1e300), place=st.integers(0, 99))
+@settings(max_examples=20)
+def test_one_record_that_outweighs_all_others_has_no_interval(weight, place):
+    y, p, w = (np.arange(100) % 5 < 2).astype(float), (np.arange(100) + 0.5) / 100, np.full(100, 1e10)
+    w[place] = weight * 1e10 if weight < 1e250 else weight
+    assert np.isnan(row_interval(p, y, w)).all()
+    found = cb.confidence_interval(y, p, sample_weight=w, measure="in-the-large", draws=9)
+    assert (found.lower, found.upper) == (-np.inf, np.inf)
+    assert "too few records" in str(found)
+    row = cb.evaluate(y, p, sample_weight=w, measures=["in-the-large"], draws=9)["in-the-large"]
+    assert row.low is None
+    assert row.high is None

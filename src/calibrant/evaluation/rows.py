@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from calibrant.inference.bootstrap import Resampler, Resamples, coarse, levels_t
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, score_interval
 from calibrant.inference.null import Drawing, NullOutcomes, null_values
+from calibrant.inference.pvalues import LEVEL
 from calibrant.inference.testing import (
     DEFAULT_TEST,
     TestResult,
@@ -280,7 +282,7 @@ class NullReference:
             self._drawing,
             value=row.value,
             confidence=self._confidence,
-            pvalue=row.pvalue,
+            pvalue=row.pvalue if math.isclose(self._confidence, 1 - LEVEL) else None,  # decided at LEVEL
             resampler=self._resampler_on(levels_to_simulate(self.forecasts, row.about)),
         )
         if is_unbounded(interval.lower, interval.upper):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from calibrant.results import Array
 
 MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65% for 95%
+MIN_EFFECTIVE_RECORDS = 2.0  # a record that outweighs all others together shows no variance
 MIN_CLUSTERS = 10.0  # effective number below which a group's interval is not given
 GUARD_RECORDS = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions
 Codes = npt.NDArray[np.intp]
@@ -61,7 +62,10 @@ def row_moments(
 
     def kish(masses: Array) -> float:
         sums = summed(masses)
-        return float(sums.sum() ** 2 / (sums @ sums)) if sums.any() else 0.0
+        if not sums.any():
+            return 0.0
+        sums = sums / sums.max()  # squares of tiny weights would vanish
+        return float(sums.sum() ** 2 / (sums @ sums))
 
     whole = summed(share)
     effective, count = 1 / float(whole @ whole), len(whole)
@@ -134,7 +138,9 @@ def row_interval(
     if few:
         return float("nan"), float("nan")
     moments = row_moments(prediction, outcome, weight, cluster)
-    if cluster is not None and float(moments.freedom[0]) + 1 < MIN_CLUSTERS:
+    effective = float(moments.freedom[0]) + 1
+    lone = len(outcome) > 1 and effective < MIN_EFFECTIVE_RECORDS - 1e-9
+    if lone or (cluster is not None and effective < MIN_CLUSTERS):
         return float("nan"), float("nan")
     low, high = difference_interval(moments, confidence, rates=rates)
     return float(low[0]), float(high[0])

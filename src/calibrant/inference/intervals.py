@@ -248,6 +248,8 @@ def bounds(
         found, method = mean_gap_interval(forecasts, confidence), "Student and Wilson"
     else:
         found, method = _resampled(forecasts, entry, drawing, value, confidence, resampler)
+    if is_unbounded(*found):
+        return Bounds(*found, method)
     least, most = entry.reachable()
     # chance raises some estimates above all that the data support: an interval still holds its estimate
     lower, upper = min(value, max(least, found[0])), max(value, min(most, found[1]))
@@ -359,7 +361,7 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
 def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float:
     exact = entry.null.mean and entry.null.mean(forecasts, entry.settings())
     linear = entry.signed or entry.null.two_sided  # its mean does not depend on how rows are related
-    if exact is not None and (linear or not is_clustered(forecasts)):
+    if exact is not None and (linear or not by_signs(forecasts)):
         return exact
     if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, entry)):
         return math.nan
