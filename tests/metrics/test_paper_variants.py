@@ -156,7 +156,7 @@ def test_random_ties_keep_the_mean_under_calibration_and_refuse_weights():
         chance = np.prod(np.where(outcome, [0.5, 0.5, 0.5, 0.2, 0.2, 0.9], [0.5, 0.5, 0.5, 0.8, 0.8, 0.1]))
         p = [0.5, 0.5, 0.5, 0.2, 0.2, 0.9]
         total += chance * cb.binned_squared_error(list(outcome), p, bins=4, ties="random")
-    assert total == pytest.approx(row.null.mean(f, row.settings({"ties": "random"})))
+    assert total == pytest.approx(row.null.mean(f, {"ties": "random"}))
     with pytest.raises(cb.CalibrantError, match="records that weigh the same"):
         cb.binned_squared_error([0, 1], [0.5, 0.5], sample_weight=[1, 2], bins=2, ties="random")
 

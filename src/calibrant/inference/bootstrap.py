@@ -298,8 +298,7 @@ def values_of_resamples(forecasts: Forecasts, entry: Measure, drawn: Resamples, 
     if quick:
         return values_of_residuals(forecasts, entry, drawn.outcomes - drawn.weights * forecasts.values)
     tables = entry.null.tables
-    settings = entry.settings()
-    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, settings)
+    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, entry.options)
     if values is None:
         known = drawn.weights.sum(axis=1) > 0  # a resample of censored rows alone has no weight
         values = [

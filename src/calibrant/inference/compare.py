@@ -61,7 +61,7 @@ def resampled_rows(
     level_of = [np.searchsorted(f.values, paired.models[name]) for name, f in forecasts.items()]
     first, tables = models[0], entry.null.tables
     quick = entry.null.residuals_only and batched(first, entry)
-    tabled = tables and tables(first, first.outcomes[None], first.weights[None], entry.settings())
+    tabled = tables and tables(first, first.outcomes[None], first.weights[None], entry.options)
     sums_suffice = quick or tabled is not None
 
     def work(generator: np.random.Generator, rows: int) -> Array:

@@ -244,7 +244,7 @@ def bounds(
         found, method = (ends[0] + value - seen, ends[1] + value - seen), "score test"
         if entry.name == "c-statistic":  # calibration does not say what it is
             return Bounds(max(0.0, found[0]), min(1.0, found[1]), method)
-    elif entry.name == "in-the-large":
+    elif entry.name == "in-the-large" and not forecasts.outcome_weighted:  # the weights are estimated too
         found, method = mean_gap_interval(forecasts, confidence), "Student and Wilson"
     else:
         found, method = _resampled(forecasts, entry, drawing, value, confidence, resampler)
@@ -265,7 +265,7 @@ def bounds(
 
 
 def _levels_to_bound_on(forecasts: Forecasts, entry: Measure) -> Forecasts:
-    if entry.name == "in-the-large":
+    if entry.name == "in-the-large" and not forecasts.outcome_weighted:
         return forecasts
     return levels_to_simulate(forecasts, entry, MAX_UNMERGED_LEVELS if entry.name in BY_SCORE else None)
 
@@ -342,7 +342,7 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
     """Return the value without its bias, where that is known."""
     # ATB, UBSE and the squared kernel error sum w_i w_j r_i r_j k(v_i, v_j) over all pairs, k(v, v) = 1: only
     # the pairs of a record with itself are biased, and those within a cluster
-    mean = entry.null.mean and entry.null.mean(forecasts, entry.settings())  # known for no other k
+    mean = entry.null.mean and entry.null.mean(forecasts, entry.options)  # known for no other k
     others = 1 - float(forecasts.squared_weights.sum())
     v, outcomes = forecasts.values, forecasts.record_outcomes
     if not (entry.fair and entry.complete) or mean is None or others <= 0 or is_clustered(forecasts):
@@ -359,7 +359,7 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
 
 
 def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float:
-    exact = entry.null.mean and entry.null.mean(forecasts, entry.settings())
+    exact = entry.null.mean and entry.null.mean(forecasts, entry.options)
     linear = entry.signed or entry.null.two_sided  # its mean does not depend on how rows are related
     if exact is not None and (linear or not by_signs(forecasts)):
         return exact

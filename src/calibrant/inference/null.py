@@ -180,7 +180,7 @@ def null_values(forecasts: Forecasts, entry: Measure, null: NullDraws, drawing: 
         if tables is None:
             return np.array([measured(one, entry) for one in null.forecasts_of(generator, rows)])
         outcomes = null.outcomes(generator, rows)
-        values = tables(forecasts, outcomes, forecasts.weights[None], entry.settings())
+        values = tables(forecasts, outcomes, forecasts.weights[None], entry.options)
         return one_by_one(forecasts, entry, outcomes) if values is None else np.asarray(values)
 
     return drawing.run(work, null.width, alone=not at_once and tables is None)  # measures are Python
@@ -190,11 +190,11 @@ def batched(forecasts: Forecasts, entry: Measure) -> bool:
     """Return whether the measure evaluates many residual vectors at once under its options."""
     if entry.null.batch is None:
         return False
-    return entry.null.batch(forecasts, forecasts.residuals[None], entry.settings()) is not None
+    return entry.null.batch(forecasts, forecasts.residuals[None], entry.options) is not None
 
 
 def values_of_residuals(forecasts: Forecasts, entry: Measure, residuals: Array) -> Array:
-    values = entry.null.batch and entry.null.batch(forecasts, residuals, entry.settings())
+    values = entry.null.batch and entry.null.batch(forecasts, residuals, entry.options)
     if values is None:
         return one_by_one(forecasts, entry, forecasts.weights * forecasts.values + residuals)
     return np.asarray(values)

@@ -261,7 +261,7 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
         scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
         return exceedance(float(scores[0]), scores[1:]), entry.ideal
-    values = entry.null.batch and entry.null.batch(forecasts, forecasts.residuals[None], entry.settings())
+    values = entry.null.batch and entry.null.batch(forecasts, forecasts.residuals[None], entry.options)
     at_once = values is not None
     if not (at_once or entry.null.power):
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
@@ -305,7 +305,7 @@ def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law |
 
 
 def _null_mean(forecasts: Forecasts, entry: Measure) -> float | None:
-    return entry.null.mean and entry.null.mean(forecasts, entry.settings())
+    return entry.null.mean and entry.null.mean(forecasts, entry.options)
 
 
 def center_of(forecasts: Forecasts, entry: Measure) -> float:

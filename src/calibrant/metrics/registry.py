@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from calibrant.forecasts import Forecasts
@@ -29,7 +29,7 @@ Tables = Callable[[Forecasts, Array, Array, Settings], Array | None]
 class Null:
     """A measure under calibration; where a field is absent, simulation with the measure itself answers."""
 
-    batch: Batch | None = None  # it and others return None where the settings (all of them) are not theirs
+    batch: Batch | None = None  # it and others return None where the settings given are not theirs
     # of many data sets on the same predictions, with outcomes and weights of their own (0: a level not
     # drawn); infinity where a data set has no value
     tables: Tables | None = None
@@ -41,6 +41,15 @@ class Null:
     mean: Mean | None = None  # exact, not a limit
     law: Law | None = None
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
+
+    def completed(self, complete: Callable[[Settings], Settings]) -> Null:
+        """Return the same null, whose functions get complete settings as their last argument."""
+
+        def whole(function: Any) -> Any:
+            return function and (lambda *given: function(*given[:-1], complete(given[-1])))
+
+        names = ("batch", "tables", "mean")
+        return replace(self, **{name: whole(getattr(self, name)) for name in names})
 
 
 Truthful = Literal["strict", "batch", "approximate", "no"]
@@ -88,6 +97,7 @@ class Measure:
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "null", self.null.completed(self.settings))
         object.__setattr__(self, "words", self.words or self.function.__name__.replace("_", " "))
 
     def settings(self, options: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
