@@ -149,6 +149,10 @@ def censored(
     missing
         Refuse rows without a time or an event ("error"), or mark them as missing outcomes ("drop").
 
+    Returns
+    -------
+    Censored
+
     Examples
     --------
     >>> y = censored([1, 2, 3, 4], [1, 0, 1, 0], 3.5)

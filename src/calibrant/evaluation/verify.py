@@ -98,6 +98,10 @@ def verify(
     outcome, prediction, weight, groups, ids
         Names of columns, where the report does not record them or they have been renamed.
 
+    Returns
+    -------
+    Verification
+
     Examples
     --------
     >>> frame = {"won": [0, 1, 1, 0] * 50, "chance": [0.2, 0.7, 0.6, 0.3] * 50}

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.roots import root
 from calibrant.inference.odds_shift import (
     common_shift,
     conditional_estimate,
@@ -37,7 +36,6 @@ NULL_DIRECTION = 1e-9  # of the largest eigenvalue: below it a direction of the 
 ROUNDING = 1e-9  # a simulated statistic this close to the observed one counts as equal
 MAX_EXACT_VARIANCE = 100.0  # of a group's events: beyond it the law of a pair is normal
 MIN_SHUFFLES_COMPILED = 5_000_000  # records times draws
-MAX_SLOPE = 50.0  # change of the log odds per unit of place
 MIN_PVALUE = 1e-60  # laws are cut off there
 MIN_SLOPE_RECORDS = 20  # of the rarer outcome in a group, below which its slope is not compared
 
@@ -185,7 +183,7 @@ class StratifiedScores:
 
     @cached_property
     def inverse(self) -> Array:
-        return np.asarray(np.linalg.pinv(self.covariance, NULL_DIRECTION, hermitian=True), np.float64)
+        return _pseudo_inverse(self.covariance)
 
     @cached_property
     def rank(self) -> int:
@@ -275,8 +273,7 @@ class StratifiedScores:
                 spread = np.broadcast_to(values, label.shape).ravel()
                 table += np.bincount(label.ravel(), spread, rows * self.n_groups).reshape(rows, -1)
         covariance = _weighted_covariance(squares, counts, np.diff(self.starts))
-        inverse = np.linalg.pinv(covariance, NULL_DIRECTION, hermitian=True)
-        quadratic = np.einsum("ij,ijk,ik->i", sums, inverse, sums)
+        quadratic = [float(s @ _pseudo_inverse(c) @ s) for s, c in zip(sums, covariance, strict=True)]
         return np.column_stack((quadratic, _trends(sums, covariance, place)))
 
 
@@ -301,6 +298,12 @@ def _weighted_covariance(squares: Array, counts: Array, size: Codes) -> Array:
     diagonal = np.arange(counts.shape[2])
     covariance[:, diagonal, diagonal] += squares.sum(axis=1)
     return np.asarray(covariance)
+
+
+def _pseudo_inverse(covariance: Array) -> Array:
+    values, vectors = np.linalg.eigh(covariance)
+    used = values > max(NULL_DIRECTION * float(values.max()), 1e-300)  # numpy's own overflows below that
+    return np.asarray((vectors[:, used] / values[used]) @ vectors[:, used].T)
 
 
 def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
@@ -496,8 +499,12 @@ def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
     at = place[scores.group]
     mean = np.bincount(scores.stratum, scores.mass * at) / np.bincount(scores.stratum, scores.mass)
     at = at - mean[scores.stratum]
-
-    def surplus(slope: float) -> float:
-        return float((scores.mass * (scores.outcome - expit(scores.logits + slope * at))) @ at)
-
-    return root(surplus, -MAX_SLOPE, MAX_SLOPE, 1e-10)
+    slope = 0.0
+    for _ in range(50):
+        rate = expit(scores.logits + slope * at)
+        spread = float((scores.mass * rate * (1 - rate)) @ at**2)
+        step = float((scores.mass * (scores.outcome - rate)) @ at) / max(spread, 1e-9)
+        slope += float(np.clip(step, -1.0, 1.0))
+        if abs(step) < 1e-10 or abs(slope) > 50:
+            break
+    return slope

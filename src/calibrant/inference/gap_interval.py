@@ -64,7 +64,7 @@ def row_moments(
         sums = summed(masses)
         if not sums.any():
             return 0.0
-        sums = sums / sums.max()  # squares of tiny weights would vanish
+        sums = sums / np.abs(sums).max()  # squares of tiny weights would vanish
         return float(sums.sum() ** 2 / (sums @ sums))
 
     whole = summed(share)
