@@ -36,7 +36,7 @@ from calibrant import formatting as f
         ([f.format_pvalue(p) for p in (0.61, 0.0321, 0.0042, 2e-13, None)],
          ["0.61", "0.03", "0.004", "<0.001", ""]),
         ([f.format_pvalue(p, bound=True) for p in (0.005, 0.001, 0.05, 1e-4)],
-         ["<0.01", "<0.01", "≤0.05", "<0.001"]),
+         ["<0.01", "≤0.001", "≤0.05", "<0.001"]),
         ((f.at_floor(0.005, 199), f.at_floor(0.01, 199), f.at_floor(0.005, 0)), (True, False, False)),
         (f.pvalue_phrase(0.0321), "p = 0.032"),
         (f.pvalue_phrase(0.005, 199), "p ≤ 0.005 with 199 draws"),

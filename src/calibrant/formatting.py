@@ -72,7 +72,7 @@ def format_pvalue(pvalue: float | None, bound: bool = False) -> str:
     if pvalue < 0.001:
         return "<0.001"
     if bound:
-        return "<0.01" if pvalue < 0.01 else f"≤{pvalue:.2g}"
+        return "<0.01" if 0.001 < pvalue < 0.01 else f"≤{pvalue:.2g}"
     small_or_near_level = round(pvalue, 3) < 0.01 or 0.045 <= pvalue < 0.055  # 0.048 is not 0.05
     return f"{pvalue:.3f}" if small_or_near_level else f"{pvalue:.2f}"
 
