@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from oracles import multicalibration as oracle
 
 from calibrant.groups.audit import audit
-from calibrant.groups.family import FamilyNull, bernoulli_words
+from calibrant.groups.family import (
+    MIN_BITS_AHEAD,
+    WORDS_AHEAD,
+    FamilyNull,
+    RandomWords,
+    bernoulli_words,
+)
 from calibrant.groups.statistics import Terms, Variant
 from calibrant.groups.subpopulations import Lists
 from calibrant.inference.pvalues import adjusted_pvalues
@@ -20,7 +26,7 @@ from calibrant.records import Records, check_records
 def test_coins_fall_with_their_chance():
     rng = np.random.default_rng(0)
     chance = np.array([0.0, 1.0, 0.5, 0.1, 1 / 3, 1e-3, 1 - 2**-53, 5e-324])
-    words = bernoulli_words(chance, 4000, rng)
+    words = bernoulli_words(chance, 4000, RandomWords(rng))
     share = np.bitwise_count(words).sum(axis=1) / (64 * words.shape[1])
     bound = 5 * np.sqrt(chance * (1 - chance) / (64 * words.shape[1]))
     assert np.all(np.abs(share - chance) <= bound + 1e-15)
@@ -30,14 +36,20 @@ def test_coins_fall_with_their_chance():
 
 def test_machine_code_and_numpy_draw_the_same_coins():
     chance = np.append(np.random.default_rng(2).random(500), [0.0, 1.0, 0.5, 1e-9])
-    expected = bernoulli_words(chance, 3, np.random.default_rng(3))
+    expected = bernoulli_words(chance, 3, RandomWords(np.random.default_rng(3)))
     for settle in (settle_coins.plain, settle_coins.machine_code()):
-        found = bernoulli_words(chance, 3, np.random.default_rng(3), settle)
+        found = bernoulli_words(chance, 3, RandomWords(np.random.default_rng(3)), settle)
         np.testing.assert_array_equal(found, expected)
 
 
+def test_words_drawn_ahead_are_those_of_the_generator():
+    at_once, ahead = (RandomWords(np.random.default_rng(4), bits) for bits in (0, MIN_BITS_AHEAD))
+    for shape in ((3, 5), (WORDS_AHEAD - 20,), (7, 2), (2, WORDS_AHEAD), (0, 4), (1,)):
+        np.testing.assert_array_equal(ahead(*shape), at_once(*shape))
+
+
 def test_lanes_are_independent_of_each_other():
-    words = bernoulli_words(np.full(20_000, 0.3), 1, np.random.default_rng(1))
+    words = bernoulli_words(np.full(20_000, 0.3), 1, RandomWords(np.random.default_rng(1)))
     bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1)
     correlation = np.corrcoef(bits.T.astype(float)) - np.eye(64)
     assert np.max(np.abs(correlation)) < 5 / np.sqrt(20_000)
@@ -52,7 +64,7 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
     batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
     )
-    return FamilyNull.simulate(records, Variant(variant), draws, rng), batch
+    return FamilyNull.simulate(records, Variant(variant), draws, RandomWords(rng)), batch
 
 
 @pytest.mark.parametrize("digits", [2, 9])

@@ -19,7 +19,7 @@ from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
-from calibrant.groups.family import FamilyNull, TestFamily, sizes_for_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, sizes_for_signs
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
     Lists,
@@ -181,10 +181,10 @@ def audit(
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
     null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
-    null_rng = np.random.default_rng(null_seed)
+    random_words = RandomWords(np.random.default_rng(null_seed), len(records) * draws)
 
     def run(count: int, progress: Progress | None = None) -> TestFamily:
-        simulator = FamilyNull.simulate(records, kind, count, null_rng, joint) if count else None
+        simulator = FamilyNull.simulate(records, kind, count, random_words, joint) if count else None
         dependent = None if joint is None or joint.all_single else joint
         expected = min(1 + limit, offered) + (subpopulations if split else 0)
         family = TestFamily(

@@ -39,6 +39,7 @@ from calibrant.kernels.groups import (
     partition_curves,
     segment_curves,
     settle_coins,
+    thinned_curve,
 )
 from calibrant.parallel import WORKERS, Progress, map_threads, report_progress
 from calibrant.records import Records
@@ -51,10 +52,35 @@ MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy i
 MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
 MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
 MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
+MIN_BITS_AHEAD, WORDS_AHEAD = 1 << 24, 1 << 18  # bits from which another thread pays, and its words at a time
 
 
-def random_words(rng: np.random.Generator, *shape: int) -> Words:
-    return rng.integers(0, 2**64, shape, dtype=np.uint64)
+class RandomWords:
+    """The 64-bit words of a generator, in their order; for many bits, drawn ahead on another thread."""
+
+    def __init__(self, rng: np.random.Generator, bits: int = 0) -> None:
+        self._rng = rng
+        self._blocks = None if bits < MIN_BITS_AHEAD else self._ahead()
+        self._left = np.empty(0, dtype=np.uint64)
+
+    def _draw(self, *shape: int) -> Words:
+        return self._rng.integers(0, 2**64, shape, dtype=np.uint64)
+
+    def _ahead(self) -> Iterator[Words]:
+        with ThreadPoolExecutor(1) as pool:
+            block = pool.submit(self._draw, WORDS_AHEAD)
+            while True:
+                ready, block = block.result(), pool.submit(self._draw, WORDS_AHEAD)
+                yield ready
+
+    def __call__(self, *shape: int) -> Words:
+        if self._blocks is None:
+            return self._draw(*shape)
+        size = math.prod(shape)
+        while len(self._left) < size:
+            self._left = np.concatenate((self._left, next(self._blocks)))
+        taken, self._left = self._left[:size], self._left[size:]
+        return taken.reshape(shape)
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +105,7 @@ class FamilyNull:
         records: Records,
         variant: Variant,
         draws: int,
-        rng: np.random.Generator,
+        random_words: RandomWords,
         clusters: Clusters | None = None,
     ) -> FamilyNull:
         """Draw every outcome with the predicted probability, or a fair sign for every cluster."""
@@ -88,7 +114,7 @@ class FamilyNull:
         value = np.zeros(n) if variant.statistic == "mean" else p
         words = -(-draws // LANES)
         if clusters is not None:
-            coins = random_words(rng, clusters.number, words)
+            coins = random_words(clusters.number, words)
             residual = weight * (records.outcome - p)
             steps = np.column_stack((value, residual, -residual))
             return cls(records, variant, draws, coins[clusters.codes], steps, signs=True)
@@ -96,7 +122,7 @@ class FamilyNull:
         settle = _worth_compiling(settle_coins, n * draws)
         for start in range(0, n, NULL_BLOCK):
             part = slice(start, start + NULL_BLOCK)
-            bits[part] = bernoulli_words(p[part], words, rng, settle or _settle_by_numpy)
+            bits[part] = bernoulli_words(p[part], words, random_words, settle or _settle_by_numpy)
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
@@ -196,7 +222,7 @@ def _settle_by_numpy(coins: Words, rows: Any, rest: Array, undecided: Words, out
 
 
 def bernoulli_words(
-    chance: Array, words: int, rng: np.random.Generator, settle: Callable[..., Any] = _settle_by_numpy
+    chance: Array, words: int, random_words: RandomWords, settle: Callable[..., Any] = _settle_by_numpy
 ) -> Words:
     """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
 
@@ -211,7 +237,7 @@ def bernoulli_words(
     rest = chance[rows]
     undecided = np.full((len(rows), words), ALL_BITS)
     while len(rows):
-        coins = random_words(rng, DIGITS_PER_LOOK, *undecided.shape)
+        coins = random_words(DIGITS_PER_LOOK, *undecided.shape)
         alive = settle(coins, rows, rest, undecided, out)
         rows, rest, undecided = rows[:alive], rest[:alive], undecided[:alive]
     return out
@@ -225,10 +251,10 @@ def unpacked(words: Words, draws: int) -> Any:
 
 def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
     """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v."""
-    sums = np.zeros((len(loads), draws))
+    sums, random_words = np.zeros((len(loads), draws)), RandomWords(rng)
     for start in range(0, len(prediction), NULL_BLOCK):
         part = slice(start, start + NULL_BLOCK)
-        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), rng), draws)
+        ones = unpacked(bernoulli_words(prediction[part], -(-draws // LANES), random_words), draws)
         sums += loads[:, part] @ (ones - prediction[part, None])
     return sums
 
@@ -469,24 +495,10 @@ class TestFamily:
     def _curve(self, batch: Batch) -> GroupCurve:
         members = batch.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
-        points = _thinned_curve(self.terms.rows[members, :3], stretch)
+        points = thinned_curve(members, self.terms.rows, stretch)
         weight, prediction, curve = np.vstack((points[:1], points)).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(batch.rules[0], weight / weight[-1], prediction, curve / weight[-1])
-
-
-def _thinned_curve(terms: Array, stretch: int) -> Array:
-    """Return the lowest and highest points of stretches of the curve, and its end: weight, value, curve."""
-    value, weight, step = terms.T
-    curve, n = np.cumsum(step), len(terms)
-    whole = np.append(value[1:] != value[:-1], True)  # not between equal predictions
-    starts = np.arange(0, n, stretch)
-    low, high = (np.full(len(starts) * stretch, end) for end in (np.inf, -np.inf))
-    low[:n][whole] = high[:n][whole] = curve[whole]
-    lowest = starts + low.reshape(-1, stretch).argmin(axis=1)
-    highest = starts + high.reshape(-1, stretch).argmax(axis=1)
-    at = np.unique(np.concatenate((lowest, highest, [n - 1])))
-    return np.asarray(np.column_stack((np.cumsum(weight), value, curve))[at[whole[at]]])
 
 
 def _are_rates(records: Records) -> bool:

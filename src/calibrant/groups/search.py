@@ -17,7 +17,7 @@ from calibrant.columns import Column, code_columns
 from calibrant.errors import TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize
 from calibrant.groups.audit_result import Group, NotTested
-from calibrant.groups.family import FamilyNull, TestFamily, sizes_for_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, sizes_for_signs
 from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.statistics import ROWS, StatisticName, Terms, Variant, VariantName
 from calibrant.groups.subpopulations import Lists, everyone
@@ -197,14 +197,14 @@ def search_groups(
     theirs = [column.take(others.rows) for column in columns]
     batch = Lists.of(list(named), [node.members_among(theirs) for node in named.values()])
     terms, own = kind.terms_of(others)
-    null_rng, signs = np.random.default_rng(null_seed), None
+    random_words, signs = RandomWords(np.random.default_rng(null_seed), len(others) * draws), None
     if kind.real:
         signs = Clusters.of_single_records(len(others))
         group_size, needed = sizes_for_signs(others)
         min_size = max(min_size, group_size if len(others) >= needed else needed)
 
     def run(count: int) -> TestFamily:
-        null = FamilyNull.simulate(others, kind, count, null_rng, signs)
+        null = FamilyNull.simulate(others, kind, count, random_words, signs)
         family = TestFamily(others, terms, null, min_size, plain=own)
         family.take(everyone(len(others)), 1)
         family.take(batch, len(batch))

@@ -20,6 +20,7 @@ from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
     Index,
     Offsets,
+    counting_sort,
     partition_curves,
     segment_curves,
     successive_variances,
@@ -142,7 +143,8 @@ class Partition:
     def lists(self) -> Lists:
         counts = np.bincount(self.cell, minlength=len(self.codes))
         ends = np.cumsum(counts)
-        members = np.argsort(self.cell, kind="stable").astype(np.int32)
+        members = np.empty(len(self.cell), dtype=np.int32)
+        counting_sort(self.cell, (ends - counts).astype(np.int64), members)
         everything = Lists([Rule()] * len(counts), members, np.concatenate(([0], ends)).astype(np.int64))
         return replace(everything.select(self.kept.tolist()), rules=self.rules)
 

@@ -24,6 +24,48 @@ ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by m
 
 
 @compiled
+def thinned_curve(members: Index, terms: Array, stretch: int) -> Array:
+    """Return the lowest and highest points of stretches of the curve, and its end: weight, value, curve."""
+    points = np.zeros((2 * (len(members) // stretch + 2), 3))
+    low, high = np.zeros(3), np.zeros(3)
+    count, weight, curve = 0, 0.0, 0.0
+    for start in range(0, len(members), stretch):
+        low[2], low_at, high[2], high_at = np.inf, -1, -np.inf, -1
+        for j in range(start, min(start + stretch, len(members))):
+            i = members[j]
+            weight += terms[i, 1]
+            curve += terms[i, 2]
+            if low[2] <= curve <= high[2]:
+                continue
+            value = terms[i, 0]
+            if j + 1 == len(members) or terms[members[j + 1], 0] != value:
+                if curve < low[2]:
+                    low[0], low[1], low[2], low_at = weight, value, curve, j
+                if curve > high[2]:
+                    high[0], high[1], high[2], high_at = weight, value, curve, j
+        if high_at < 0:
+            continue  # the stretch lies within equal predictions
+        points[count] = low if low_at <= high_at else high
+        count += 1
+        if low_at != high_at:
+            points[count] = high if low_at < high_at else low
+            count += 1
+    if points[count - 1, 0] != weight:
+        points[count, 0], points[count, 1], points[count, 2] = weight, terms[members[-1], 0], curve
+        count += 1
+    return points[:count]
+
+
+@compiled
+def counting_sort(cell: Index, starts: Offsets, members: Index) -> None:
+    """Fill `members` with positions by cell, in order within each; `starts` is overwritten."""
+    for i in range(len(cell)):
+        place = starts[cell[i]]
+        members[place] = i
+        starts[cell[i]] = place + 1
+
+
+@compiled
 def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
     """Fill ten sums for each list, and the records about its highest and lowest point.
 
