@@ -67,6 +67,9 @@ LIMITS = """## What cannot be reproduced
   printed values cannot be checked without the data, and are not used as targets.
 - *Truthfulness paper, section 4.4.* The algorithm for ATB is off by one as printed: it gives .2266 for row
   (0, 0) of Table 1, where the definition, and the table, have .203125.
+- *Survey, section 4.4.* Online forecasts with a mean cutoff (proper calibration) error of O(sqrt T) do not
+  exist: the rate is at least of order sqrt(T log log T) (Theorem 11 of the proofs of online forecasts), so
+  the printed rate leaves out logarithms. `online.CutoffForecaster` has sqrt(T log T).
 """
 
 

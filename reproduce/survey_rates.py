@@ -133,7 +133,8 @@ def page() -> str:
         "survey states bounds for the worst nature and in the limit. Each adversary is one nature, so an "
         "exponent may lie below the lower bound; over so few rounds it may exceed the upper one. The upper "
         "bound of Dagan et al. for the ECE is not implemented (its eps is tiny); ours is T^(2/3). "
-        "The cutoff error is in the text of the survey, not in its table; our bound has a factor sqrt(log T)."
+        "The cutoff error is in the text of the survey, not in its table; our bound has a factor "
+        "sqrt(log T), and some such factor is needed."
     )
     head = ["measure: adversary", *(f"T = 10^{k}" for k in range(3, 7)), "growth", "share"]
     rates = table(head, [row for rows, _ in found.values() for row in rows])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import beyond
 
 import calibrant as cb
-from calibrant.abstention import choose_threshold, risk_coverage
+from calibrant.abstention import _starts, choose_threshold, risk_coverage
 from calibrant.metrics.null_laws import simulated_extremes
 
 CONFIDENCES = st.sampled_from([0.0, 0.2, 0.5, 0.5000001, 0.9, 1.0])
@@ -79,6 +81,44 @@ def test_threshold_equals_the_slow_search(rows: list[tuple[int, float]], risk: f
         assert found.risk == pytest.approx(1 - np.array(y)[above].mean())
 
 
+def test_more_records_keep_what_fewer_had() -> None:
+    """A hundred right answers, then every other one: the 236th record used to cost the threshold."""
+    y, p = np.ones(2000), np.linspace(1, 0.5, 2000)
+    y[100::2] = 0
+    for n in (235, 236, 287, 288, 300, 575, 576, 2000):
+        found = choose_threshold(y[:n], p[:n], risk=0.05)
+        assert found.answered in (100, 102), n
+        zero = np.append(p[: n - 1], 0.0)  # of which the last can never be answered
+        assert choose_threshold(y[:n], zero, risk=0.05).answered == found.answered
+
+
+@pytest.mark.parametrize(("risk", "sure"), [(0.05, 0.95), (0.1, 0.9), (0.01, 0.99), (0.3, 0.5)])
+def test_every_start_can_pass(risk: float, sure: float) -> None:
+    for n in np.unique(np.geomspace(1, 1e5, 300).astype(int)).tolist():
+        counts, shares = _starts(n, risk, sure)
+        assert sum(shares) == pytest.approx(1 - sure if counts else 0)
+        assert counts == sorted(set(counts))
+        assert all(count <= n for count in counts)
+        for count, share in zip(counts, shares, strict=True):
+            assert (1 - risk) ** count <= share * (1 + 1e-9)
+        expected = beyond.starts(n, risk, sure)
+        assert counts == [count for count, _ in expected]
+        assert shares == pytest.approx([share for _, share in expected])
+
+
+def test_few_thresholds_are_lost_to_more_records() -> None:
+    """What the 235 most confident of 400 records support, all 400 support too, but for marginal ones."""
+    rng, had, lost = np.random.default_rng(4), 0, 0
+    for _ in range(300):
+        p = np.sort(rng.random(400))[::-1]
+        y = rng.random(400) >= CURVES["steep"](p)
+        if choose_threshold(y[:235], p[:235], risk=0.05).threshold is not None:
+            had += 1
+            lost += choose_threshold(y, p, risk=0.05).threshold is None
+    assert had >= 200
+    assert lost <= 0.1 * had
+
+
 def _true_risk(rate: object, threshold: float, top: float = 1.0) -> float:
     grid = np.linspace(threshold, top, 20_001)
     return float(np.mean(rate(grid)))  # type: ignore[operator]
@@ -126,6 +166,25 @@ def test_guarantee_holds_in_2000_data_sets(name: str, ties: int | None, n: int) 
     assert broken_share(name, n, 2000, ties=ties) <= 0.05 + 2 * 0.0049
 
 
+def test_forecasts_of_games(shared_data: Path) -> None:
+    """Chosen on every other game, a threshold holds on the rest."""
+    import pandas as pd
+
+    games = pd.read_parquet(shared_data / "fivethirtyeight_games.parquet")
+    games = games[games["y"] != 0.5]  # ties of the game
+    sure = np.maximum(games["p"], 1 - games["p"]).to_numpy()
+    right = ((games["p"] >= 0.5) == (games["y"] == 1)).to_numpy()
+    found = risk_coverage(right, sure, draws=99)
+    seen = (found.coverage[-1], found.promised[-1], found.realized[-1])
+    assert seen == pytest.approx((1, np.mean(1 - sure), np.mean(~right)), abs=1e-12)
+    odd = np.arange(len(games)) % 2 == 1
+    for risk in (0.2, 0.3):
+        chosen = choose_threshold(right[~odd], sure[~odd], risk=risk)
+        assert chosen.threshold is not None
+        assert np.mean(~right[odd & (sure > chosen.threshold)]) <= risk
+    assert choose_threshold(right[~odd], sure[~odd], risk=0.1).threshold is None
+
+
 def test_more_labels_are_few_when_few_are_missing() -> None:
     y = np.r_[np.ones(97), np.zeros(3)]
     found = choose_threshold(y, np.full(100, 0.9), risk=0.05)
@@ -145,6 +204,16 @@ def test_refusals_name_the_argument() -> None:
         risk_coverage([0.5, 1], [0.5, 0.6])
     with pytest.raises(cb.InvalidInputError, match="row 1"):
         risk_coverage([0, 1], [0.5, 1.6])
+
+
+def test_censored_answers_are_refused() -> None:
+    """Their weights would be lost: the records that are left promise too much."""
+    y, p = cb.censored([1, 2, 3, 4], [1, 0, 1, 0], 3.5), [0.9, 0.8, 0.7, 0.6]
+    with pytest.raises(cb.InvalidInputError, match="y_true must be known for every answer"):
+        risk_coverage(y, p)
+    with pytest.raises(cb.InvalidInputError, match="got 1 censored record"):
+        choose_threshold(y, p, risk=0.1)
+    assert risk_coverage(cb.censored([1, 2, 3, 4], [1, 0, 1, 0], 1.5), p, draws=9).n == 4
 
 
 def test_frames_and_missing_rows() -> None:

@@ -304,6 +304,29 @@ def test_support_study(shared_data: Path) -> None:
         censored(frame["d.time"], frame["death"], 3000)
 
 
+def test_support_study_by_horizon_stratum_and_group(shared_data: Path) -> None:
+    import pandas as pd
+
+    frame = pd.read_parquet(shared_data / "support2_survival.parquet").dropna(subset=["surv2m", "surv6m"])
+    rows = {60: 1 - frame["surv2m"], 180: 1 - frame["surv6m"]}
+    found = cb.distributions.horizon_table(frame["d.time"], frame["death"], rows, draws=39)
+    for one, lived in zip(found.horizons, ("alive2m", "alive6m"), strict=True):
+        assert one.observed == pytest.approx(1 - frame[lived].mean(), abs=0.003)
+        assert one.low < one.observed < one.high < one.predicted
+        assert (one.censored, one.effective) == (0, len(frame))
+    later = censored(frame["d.time"], frame["death"], 1000, strata=frame["dzgroup"])
+    parts = [
+        (len(part), beyond.aalen_johansen(part["d.time"].tolist(), part["death"].tolist(), 1000))
+        for _, part in frame.groupby("dzgroup")
+    ]
+    expected = sum(size * rate for size, rate in parts) / len(frame)
+    assert later.event_rate == pytest.approx(expected, abs=1e-12)
+    audited = cb.audit(later, rows[180], groups={"sex": frame["sex"]}, draws=39)
+    assert {str(group.rule) for group in audited.significant()} >= {"sex = male", "sex = female"}
+    repaired = cb.recalibrate(later, rows[180], method="platt").predict(rows[180])
+    assert np.mean(repaired) == pytest.approx(later.event_rate, abs=0.002)
+
+
 def test_without_censoring_the_words_say_so():
     assert str(cb.censored([1, 2, 3], [1, 0, 1], 1.0)).startswith("None of 3 records was censored before 1")
     assert str(cb.censored([1, 0.5, 3], [1, 0, 1], 1.0)).startswith("1 of 3 records were censored before 1")

@@ -16,7 +16,7 @@ from calibrant.inference.pvalues import LEVEL, exceedance
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.null_laws import simulated_extremes
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Missing, check_records
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
@@ -120,7 +120,7 @@ def risk_coverage(
     outcome: str | None = None,
     prediction: str | None = None,
     confidence: float = 0.95,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
 ) -> RiskCoverage:
     """Compare promised with realized risk among the most confident records, at every coverage.
@@ -181,6 +181,10 @@ def _most_confident_first(
     """Return right or wrong, falling confidence, where ties end, and how many rows were dropped."""
     given = resolve_inputs(y_true, y_prob, outcome=outcome, prediction=prediction)
     checked = check_records(given.y_true, given.y_prob, missing=missing, kind="labels", pos_label=pos_label)
+    if checked.censoring is not None:
+        got = f"got {pluralize(checked.censoring.censored, 'censored record')}"
+        hint = "use a horizon that all records were followed to"
+        raise InvalidInputError("y_true", "must be known for every answer", got, hint)
     order = np.argsort(-checked.prediction, kind="stable")
     y, p = checked.outcome[order].astype(np.float64), checked.prediction[order]
     return y, p, np.flatnonzero(np.append(p[1:] != p[:-1], True)), checked.dropped
@@ -244,9 +248,10 @@ def choose_threshold(
     """Choose the largest coverage whose true risk is at most `risk`, with probability `confidence`.
 
     Sets of the most confident records are tested from small to large with exact binomial limits; ties enter
-    together. The smallest that can pass has log(1 - confidence) / log(1 - risk) records (59 for 0.05 and
-    0.95). The allowed error 1 - confidence is split evenly over that start, its doublings and, if there are
-    many, all records; each start walks on until a test fails and hands its share to the next one if it gets
+    together. The first start has log(share) / log(1 - risk) records, which can just pass without an error;
+    `share` is what it gets of the allowed error 1 - confidence: all of it with few records (a start at 59 for
+    0.05 and 0.95), half with many (72, from 288 on). The other half is split evenly over its doublings
+    and all records. Each start walks on until a test fails and hands its share to the next one if it gets
     there (the fallback procedure of Wiens 2003). The guarantee is exact for thresholds fixed beforehand; with
     thresholds at observed predictions it is simulated, not proven, and presumes independent rows and fewer
     errors at higher confidence.
@@ -286,23 +291,41 @@ def choose_threshold(
     return AbstentionThreshold(float(below[best]), k / n, wrong / k, target, level, k, wrong, n, dropped)
 
 
-def _smallest_promised(risk: float, confidence: float) -> int:
-    """Return how many records without an error it takes, 59 for 0.05 and 0.95."""
-    return math.ceil(math.log(1 - confidence) / math.log(1 - risk) - 1e-9)
+def _smallest_promised(risk: float, alpha: float) -> int:
+    """Return how many records without an error it takes, 59 for 0.05 and 0.05."""
+    return math.ceil(math.log(alpha) / math.log(1 - risk) - 1e-9)
+
+
+def _starts(n: int, risk: float, confidence: float) -> tuple[list[int], list[float]]:
+    """Return the sizes of the sets that the procedure starts at, and their shares of 1 - confidence.
+
+    The first start gets half, so that more records seldom lose what fewer had, and is as large as its share
+    needs to pass without an error.
+    """
+    allowed = 1 - confidence
+    first = _smallest_promised(risk, allowed)
+    counts, shares = ([first], [allowed]) if n >= first else ([], [])
+    first = _smallest_promised(risk, allowed / 2)
+    more = int(math.log2(n / first)) - 1 if n >= 4 * first else 0  # starts after the first
+    if more:
+        shares = [allowed / 2, *[allowed / 2 / more] * more]
+        least = _smallest_promised(risk, shares[1])  # above the first doubling at low confidence only
+        counts = [first, *(max(least, first * 2**j) for j in range(1, more)), n]
+    return counts, shares
 
 
 def _largest_promised(answered: Any, errors: Array, n: int, risk: float, confidence: float) -> int | None:
     """Return the last set that passes, by the fallback procedure over starts that double."""
     from scipy.special import bdtr
 
-    first = _smallest_promised(risk, confidence)
-    starts = max(1, int(math.log2(n / first))) if n >= first else 0
-    counts = [first * 2**j for j in range(starts)] + [n] * (n >= 8 * first)
-    places = np.searchsorted(answered, counts)
+    counts, shares = _starts(n, risk, confidence)
+    if not counts or not len(answered) or answered[-1] < counts[0]:
+        return None
+    places = np.searchsorted(answered, np.minimum(counts, answered[-1]))
     segments = np.append(places, len(answered))
     best, alpha = None, 0.0
-    for start, stop in pairwise(segments.tolist()):
-        alpha += (1 - confidence) / len(counts)
+    for share, (start, stop) in zip(shares, pairwise(segments.tolist()), strict=True):
+        alpha += share
         if start == stop:  # a tie that reaches the next start: tested there
             continue
         limits = bdtr(errors[start:stop], answered[start:stop], risk)
@@ -315,11 +338,10 @@ def _largest_promised(answered: Any, errors: Array, n: int, risk: float, confide
 
 def _more_labels(answered: Any, errors: Array, n: int, risk: float, confidence: float) -> int | None:
     """Estimate how many more labels let some set pass at its error rate of today."""
-    first = _smallest_promised(risk, confidence)
+    first = _smallest_promised(risk, 1 - confidence)
     if n < first and len(answered) and answered[-1] == n and errors[-1] == 0:
         return first - n
-    rates = errors / answered
-    shown = (rates < risk) & (answered >= min(first, n) / 4)
+    shown = (errors < risk * answered) & (answered >= min(first, n) / 4)
     for factor in 1.1 ** np.arange(1, 100):
         grown = np.floor(answered[shown] * factor).astype(int)
         expected = np.ceil(errors[shown] * factor)

@@ -14,13 +14,13 @@ from calibrant.columns import code_labels, first_codes
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import (
-    NamedColumn,
     check_aligned,
     check_missing,
     check_same_length,
     numeric_vector,
     positive_number,
     row_labels,
+    subject_of,
     to_array,
 )
 from calibrant.results import Array
@@ -161,14 +161,13 @@ def censored(
     """
     check_missing(missing=missing)
     end = positive_number("horizon", horizon)
-    when, what = (one.subject if isinstance(one, NamedColumn) else name for one, name in
-                  ((time, "time"), (event, "event")))  # fmt: skip
+    when, what = subject_of(time, "time"), subject_of(event, "event")
     times = numeric_vector(time, when).astype(np.float64)
     causes = numeric_vector(event, what).astype(np.float64)
     check_same_length(times, causes, (when, what))
     check_aligned(event, row_labels(time), (what, when))
     absent = np.isnan(times) | np.isnan(causes)
-    codes = np.zeros(len(times), dtype=np.intp) if strata is None else _codes(strata, times)
+    codes = np.zeros(len(times), dtype=np.intp) if strata is None else _codes(strata, time)
     absent |= codes < 0
     if missing == "error":
         reject_rows(when, "must not be missing", times, np.isnan(times), DROP_MISSING)
@@ -188,12 +187,13 @@ def censored(
     return replace(made, weight=made.reweighted(~absent))
 
 
-def _codes(strata: Any, times: Array) -> npt.NDArray[np.intp]:
+def _codes(strata: Any, time: Any) -> npt.NDArray[np.intp]:
     """Return the number of each row's stratum, -1 where it is missing."""
     labels = to_array(strata, "strata")
     if labels.ndim != 1:
         raise InvalidInputError("strata", "must be one-dimensional", f"got shape {labels.shape}")
-    check_same_length(labels, times, ("strata", "time"))
+    check_aligned(strata, row_labels(time), ("strata", "time"))
+    check_same_length(labels, to_array(time, "time"), ("strata", "time"))
     coded = code_labels("strata", *first_codes("strata", labels.tolist()), nominal=True)
     return np.asarray(coded.codes, dtype=np.intp) - coded.missing
 

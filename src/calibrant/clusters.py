@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import cluster_labels
+from calibrant.columns import cluster_labels, number_labels
 from calibrant.errors import reject_rows
 from calibrant.results import Array
 
@@ -24,11 +24,8 @@ class Clusters:
     @classmethod
     def of(cls, labels: npt.NDArray[Any], name: str = "cluster") -> Clusters:
         """Number the labels in sorted order, which does not depend on the order of the rows."""
-        try:
-            found, codes = np.unique(labels, return_inverse=True)
-        except TypeError:  # labels of several types cannot be sorted
-            found, codes = np.unique(labels.astype(str), return_inverse=True)
-        return cls(codes.reshape(-1).astype(np.intp, copy=False), len(found), name)
+        codes, number = number_labels(labels)
+        return cls(codes, number, name)
 
     @classmethod
     def of_single_records(cls, n: int) -> Clusters:

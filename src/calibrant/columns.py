@@ -273,9 +273,16 @@ class Feature:
     kind: Kind
     labels: tuple[Any, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        known = {"labels": list(self.labels)} if self.kind in ("ordered", "category") else {}
-        return {"name": self.name, "kind": self.kind, **known}
+    @classmethod
+    def of(cls, column: Column) -> Feature:
+        known = [label for label in column.labels if label is not None]
+        types = set(map(type, known))  # a number may have as many labels as rows, but few types
+        if not column.nominal and all(issubclass(one, Real | Decimal) for one in types):
+            return cls(column.name, "number")
+        moments = np.datetime64 | np.timedelta64 | date | time | timedelta
+        if not column.nominal and all(issubclass(one, moments) for one in types):
+            return cls(column.name, "moment")
+        return cls(column.name, "category" if column.nominal else "ordered", tuple(map(_plain, known)))
 
     def numbers(self, column: Column) -> Array:
         """Return the number of each distinct label of a column, NaN for what is missing or not known."""
@@ -296,85 +303,23 @@ class Feature:
                 ) from None
         return numbers
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
-    """Rows as numbers, one column per feature; how many values were missing, or never seen, by name."""
-
-    rows: Array
-    missing: Mapping[str, int]
-    unseen: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Features:
-    features: tuple[Feature, ...]
+    def to_dict(self) -> dict[str, Any]:
+        known = {"labels": list(self.labels)} if self.kind in ("ordered", "category") else {}
+        return {"name": self.name, "kind": self.kind, **known}
 
     @classmethod
-    def of(cls, columns: Sequence[Column]) -> Features:
-        return cls(tuple(_feature(column) for column in columns))
-
-    @property
-    def names(self) -> list[str]:
-        return [feature.name for feature in self.features]
-
-    @property
-    def categorical(self) -> tuple[int, ...]:
-        return tuple(k for k, feature in enumerate(self.features) if feature.kind == "category")
-
-    def columns(self, data: Any, length: int, argument: str = "covariates") -> list[Column]:
-        """Code the columns needed of any container, in order; one that is absent is refused by name."""
-        nominal = [f.name for f in self.features if f.kind == "category"]
-        if isinstance(data, Mapping):  # other columns of a mapping cost nothing then
-            data = {name: values for name, values in data.items() if str(name) in self.names} or data
-        coded = {column.name: column for column in code_columns(data, length, argument, nominal)}
-        for name in self.names:
-            if name not in coded:
-                raise reject_name(argument, name, sorted(coded))
-        return [coded[name] for name in self.names]
-
-    def encode(self, columns: Sequence[Column]) -> Encoded:
-        rows = np.empty((len(columns[0].codes), len(columns)))
-        missing, unseen = {}, {}
-        for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
-            numbers = feature.numbers(column)
-            rows[:, j] = numbers[column.codes]
-            gaps = int(np.count_nonzero(column.codes == 0)) if column.missing else 0
-            strange = int(np.count_nonzero(np.isnan(rows[:, j]))) - gaps
-            missing[feature.name], unseen[feature.name] = gaps, strange
-        return Encoded(rows, missing, unseen)
-
-    def to_list(self) -> list[dict[str, Any]]:
-        return [feature.to_dict() for feature in self.features]
-
-    @classmethod
-    def from_list(cls, items: Sequence[Mapping[str, Any]]) -> Features:
-        if not items:
-            raise InvalidInputError("columns", "must hold a column", "got none")
-        return cls(tuple(_read_back(item) for item in items))
+    def from_dict(cls, item: Mapping[str, Any]) -> Feature:
+        name, kind, labels = item["name"], item["kind"], item.get("labels", [])
+        if not isinstance(name, str):
+            raise InvalidInputError("name of a column", "must be text", f"got {name!r}")
+        if kind not in get_args(Kind):
+            raise reject_name(f"kind of column {name!r}", str(kind), list(get_args(Kind)))
+        if not isinstance(labels, list) or not all(isinstance(one, str | int | float) for one in labels):
+            raise InvalidInputError(f"labels of column {name!r}", "must be texts or numbers")
+        return cls(name, kind, tuple(labels))
 
 
-def _read_back(item: Mapping[str, Any]) -> Feature:
-    name, kind, labels = item["name"], item["kind"], item.get("labels", [])
-    if not isinstance(name, str):
-        raise InvalidInputError("name of a column", "must be text", f"got {name!r}")
-    if kind not in get_args(Kind):
-        raise reject_name(f"kind of column {name!r}", str(kind), list(get_args(Kind)))
-    if not isinstance(labels, list) or not all(isinstance(one, str | int | float) for one in labels):
-        raise InvalidInputError(f"labels of column {name!r}", "must be texts or numbers")
-    return Feature(name, kind, tuple(labels))
-
-
-def _feature(column: Column) -> Feature:
-    known = [label for label in column.labels if label is not None]
-    if column.nominal:
-        return Feature(column.name, "category", tuple(map(_plain, known)))
-    types = set(map(type, known))  # a number may have as many labels as rows, but few types
-    if all(issubclass(one, Real | Decimal) for one in types):
-        return Feature(column.name, "number")
-    if all(issubclass(one, np.datetime64 | np.timedelta64 | date | time | timedelta) for one in types):
-        return Feature(column.name, "moment")
-    return Feature(column.name, "ordered", tuple(map(_plain, known)))
+Features = tuple[Feature, ...]
 
 
 def _plain(label: Any) -> Any:
@@ -401,6 +346,47 @@ def _seconds(label: Any) -> float:
     if isinstance(label, timedelta | np.timedelta64):
         return float(np.timedelta64(label) / np.timedelta64(1, "s"))
     raise TypeError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedColumns:
+    """Rows as numbers, one column per feature; which values are missing, and how many were never seen."""
+
+    features: Features
+    rows: Array
+    missing: tuple[npt.NDArray[np.bool_], ...]
+    unseen: tuple[int, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], features: Features = ()) -> EncodedColumns:
+        """Encode columns as `features` have it, by default those of the columns themselves."""
+        features = features or tuple(map(Feature.of, columns))
+        pairs = list(zip(features, columns, strict=True))
+        rows = np.column_stack([feature.numbers(column)[column.codes] for feature, column in pairs])
+        missing = tuple((column.codes == 0) & column.missing for column in columns)
+        unknown = np.count_nonzero(np.isnan(rows), axis=0) - [np.count_nonzero(gaps) for gaps in missing]
+        return cls(features, rows, missing, tuple(unknown.tolist()))
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        return tuple(k for k, feature in enumerate(self.features) if feature.kind == "category")
+
+    @property
+    def with_gaps(self) -> tuple[str, ...]:
+        return tuple(one.name for one, gaps in zip(self.features, self.missing, strict=True) if gaps.any())
+
+    def remarks(self, seen_missing: Sequence[str]) -> tuple[str, ...]:
+        """Say what these rows have that the fit has not seen."""
+        strange, gaps = [], []
+        for feature, missing, unseen in zip(self.features, self.missing, self.unseen, strict=True):
+            column = f"column {feature.name!r}"
+            if unseen:
+                rows = pluralize(unseen, "row")
+                strange.append(f"{column} has categories that were not seen in the fit, in {rows}.")
+            if missing.any() and feature.name not in seen_missing:
+                rows = pluralize(int(missing.sum()), "row")
+                gaps.append(f"{column} is missing in {rows}; in the fit it never was.")
+        return (*strange, *gaps)
 
 
 def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
@@ -441,6 +427,22 @@ def cluster_labels(given: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray
     if labels.dtype.kind != "O":
         return labels, np.asarray(labels != labels)
     return labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
+
+
+def number_labels(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], int]:
+    """Number labels in an order that does not depend on the rows; those that Python calls equal are one."""
+    if labels.dtype.kind != "O":
+        found, codes = np.unique(labels, return_inverse=True)
+        return codes.reshape(-1).astype(np.intp, copy=False), len(found)
+    first, known = first_codes("labels", labels.tolist())
+    try:
+        order = sorted(range(len(known)), key=known.__getitem__)
+    except TypeError:  # of several types: 0 and 0.0 are one label, 1 and "1" are two
+        names = [
+            ("", str(hash(x))) if isinstance(x, Real | Decimal) else (type(x).__name__, str(x)) for x in known
+        ]
+        order = sorted(range(len(known)), key=names.__getitem__)
+    return np.argsort(order)[first], len(known)
 
 
 def _array(column: Any, subject: str) -> npt.NDArray[Any]:

@@ -27,7 +27,7 @@ CHECKSUM = "checksum"  # the field of a JSON file that holds it
 
 
 def atomic_write(path: str | Path, data: str | bytes, inputs: Iterable[str | Path] = ()) -> Path:
-    """Write a temporary file and rename it: a reader sees the old file or the new one, never a half."""
+    """Write a temporary file and rename it: a reader sees the old file or the new one, never a part."""
     with atomic_path(path, inputs) as part:
         part.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
     return Path(path)

@@ -82,12 +82,19 @@ def at_floor(pvalue: float | None, draws: int) -> bool:
     return pvalue is not None and draws > 0 and pvalue * (draws + 1) < 1.5
 
 
+def p_equals(shown: str) -> str:
+    """Put "p =", or "p" and the sign of a bound, before a p-value as written by the functions above.
+
+    >>> p_equals("0.05"), p_equals("<0.001")
+    ('p = 0.05', 'p < 0.001')
+    """
+    return f"p {shown[0]} {shown[1:].lstrip()}" if shown[0] in "<≤" else f"p = {shown}"
+
+
 def pvalue_phrase(pvalue: float | None, draws: int = 0, *, bound: bool | None = None) -> str:
     """Write a p-value for a sentence; `bound` is given where it is not one of `draws` but adjusted."""
     shown = pvalue_text(pvalue, at_floor(pvalue, draws) if bound is None else bound)
-    if shown[0] == "≤":
-        return f"p {shown} with {pluralize(draws, 'draw')}"
-    return f"p {shown}" if shown[0] == "<" else f"p = {shown}"
+    return p_equals(shown) + (f" with {pluralize(draws, 'draw')}" if shown[0] == "≤" else "")
 
 
 def percent(share: float) -> str:

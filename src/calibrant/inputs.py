@@ -31,6 +31,10 @@ class NamedColumn:
     values: Any
     subject: str
 
+    @classmethod
+    def of(cls, table: Mapping[str, Any], name: str) -> NamedColumn:
+        return cls(table[name], f"column {name!r}")
+
 
 @dataclass(frozen=True, slots=True)
 class InputNames:
@@ -58,6 +62,11 @@ class InputNames:
 
 def unwrap(data: Any) -> Any:
     return data.values if isinstance(data, NamedColumn) else data
+
+
+def subject_of(data: Any, name: str) -> str:
+    """Return how errors call an input: by its column, or by the name of its argument."""
+    return data.subject if isinstance(data, NamedColumn) else name
 
 
 def to_array(data: Any, name: str) -> npt.NDArray[Any]:
@@ -311,6 +320,15 @@ def probabilities(values: npt.ArrayLike, name: str) -> Array:
     reject_rows(name, "must not be missing", flat, np.isnan(flat))
     check_unit_interval(flat, name)
     return flat.reshape(array.shape)
+
+
+def checked_predictions(
+    predictions: Any, name: str = "predictions", hint: str = "leave such rows out"
+) -> Array:
+    given = numeric_vector(predictions, name).astype(np.float64)
+    reject_rows(name, "must not be missing", given, np.isnan(given), hint)
+    check_unit_interval(given, name)
+    return given
 
 
 def whole_number(name: str, value: Any, least: int = 0, most: int | None = None) -> int:

@@ -21,6 +21,7 @@ from calibrant.results import Array
 T = TypeVar("T")
 R = TypeVar("R")
 
+DRAWS = 999  # simulated data sets, or resamples, unless a function says otherwise
 WORKERS = min(os.cpu_count() or 1, 8)
 MIN_THREADED_LEVELS = 2**17  # levels from which threads repay their start
 

@@ -87,9 +87,9 @@ PUBLIC: dict[str, dict[str, str]] = {
         ),
     },
     "distributions": {
-        "distributions.tables": (
-            "HorizonTable IntervalCoverage QuantileTable ThresholdTable horizon_table interval_coverage "
-            "quantile_table threshold_forecasts threshold_table"
+        "distributions.tables": "IntervalCoverage QuantileTable interval_coverage quantile_table",
+        "distributions.thresholds": (
+            "HorizonTable ThresholdTable horizon_table threshold_forecasts threshold_table"
         ),
         "distributions.uniformity": "Pit pit",
         "evaluation.distributions": "DistributionEvaluation evaluate=evaluate_distributions",
@@ -106,8 +106,8 @@ PUBLIC: dict[str, dict[str, str]] = {
         "inference.classic_tests": "hosmer_lemeshow spiegelhalter",
         "inference.compare_outcomes": "OutcomeComparison",
         "inference.compare_result": "Difference",
-        "inference.planning": "detectable_distance",
-        "inference.validation": ("ValidationPlan ValidationTable validation_sample_size validation_table"),
+        "inference.planning": "ValidationPlan detectable_distance validation_sample_size",
+        "inference.validation": "ValidationTable validation_table",
     },
     "multiclass": {
         "inference.class_table": "ClassTable class_table",

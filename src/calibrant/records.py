@@ -13,6 +13,7 @@ from calibrant import inputs
 from calibrant.censoring import Censored
 from calibrant.errors import (
     DROP_MISSING,
+    Hint,
     InvalidInputError,
     SwappedArgumentsWarning,
     reject_rows,
@@ -28,7 +29,7 @@ Missing = Literal["error", "drop"]
 OutcomeKind = Literal["shares", "labels", "plain", "real"]  # in [0, 1]; 0 or 1; 0 or 1 unless "real"; any
 LABEL_HINTS = {
     "labels": "leave rows with other outcomes out (ties, say)",
-    "plain": 'pass variant="real" for responses that are not 0 or 1',
+    "plain": Hint("pass {} for responses that are not 0 or 1", variant="real"),
 }
 
 ARGUMENTS = InputNames()

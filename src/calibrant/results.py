@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
+from itertools import zip_longest
 from types import MappingProxyType, UnionType
 from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -233,17 +234,10 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: column names and lines of cells, some folded on a page under another."""
+    """A table: column names and lines of cells."""
 
     columns: tuple[str, ...]
     lines: tuple[tuple[TableCell, ...], ...]
-    inside: tuple[int | None, ...] = ()  # for each line, the line before it under which it is folded
-
-    def parent(self, line: int) -> int | None:
-        return self.inside[line] if self.inside else None
-
-    def folded(self, line: int) -> int:
-        return self.inside.count(line)
 
     @classmethod
     def from_texts(cls, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -256,7 +250,7 @@ class Table:
     def without(self, name: str) -> Table:
         kept = [k for k, column in enumerate(self.columns) if column != name]
         lines = tuple(tuple(line[k] for k in kept) for line in self.lines)
-        return Table(tuple(self.columns[k] for k in kept), lines, self.inside)
+        return Table(tuple(self.columns[k] for k in kept), lines)
 
     def as_text(self, width: int = 100) -> str:
         """Return aligned plain text; the longest text column is wrapped to fit into `width` characters."""
@@ -304,8 +298,7 @@ def _wrapped(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]
         textwrap.wrap(text, width, break_on_hyphens=False) or [""]
         for text, width in zip(line, widths, strict=True)
     ]
-    for k in range(max(map(len, cells))):
-        parts = (cell[k] if k < len(cell) else "" for cell in cells)
+    for parts in zip_longest(*cells, fillvalue=""):
         yield [
             part.rjust(width) if number else part.ljust(width)
             for part, width, number in zip(parts, widths, numeric, strict=True)

@@ -151,11 +151,31 @@ def test_rules_that_an_audit_wrote_are_repaired(tmp_path):
         assert words in failed.stderr
 
 
-def test_too_skewed_errors_are_too_little_data(tmp_path):
+def test_too_few_outcomes_above_their_predictions_are_too_little_data(tmp_path):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"p": rng.uniform(0.5, 2, 60), "g": rng.choice(["a", "b"], 60)})
-    frame.assign(y=frame["p"] * rng.lognormal(-0.5, 1, 60)).to_csv(tmp_path / "rows.csv", index=False)
+    frame.assign(y=np.where(np.arange(60) < 3, 20.0, 0.0)).to_csv(tmp_path / "rows.csv", index=False)
     columns = ("-y", "y", "-p", "p", "--groups", "g", "--variant", "real")
     done = calibrant("audit", tmp_path / "rows.csv", *columns)
     assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("Too little data to say: errors are so skewed that random signs need about")
+    assert done.stdout.startswith(
+        "Too little data to say: records must include at least 5 with an outcome above"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "cells", "words"),
+    [
+        ("audit", "0.5,0.2", ("column 'y' must be 0 or 1; got 0.5 in row 0", "--variant real")),
+        ("audit", "1,-0.2", ("column 'p' must lie in [0, 1]; got -0.2 in row 0",)),
+        ("distinguish", "0.5,0.2", ("column 'y' must be 0 or 1; got 0.5 in row 0",)),
+    ],
+)
+def test_errors_name_the_columns_and_the_option(tmp_path, command, cells, words):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"y,p,g\n{cells},a\n0,0.3,b\n")
+    groups = ("--groups", "g") if command == "audit" else ("--covariates", "g")
+    done = calibrant(command, path, "-y", "y", "-p", "p", *groups)
+    assert done.returncode == 2
+    for text in words:
+        assert text in done.stderr

@@ -10,6 +10,7 @@ import pytest
 from cli.typed import calibrant
 
 import calibrant as cb
+from calibrant.evaluation.distributions import evaluate_distributions
 
 CENSORED = ["rows.csv", "--time", "t", "--event", "e", "--horizon", 1, "-p", "p"]
 MEMBERS = ",".join(f"m{k}" for k in range(9))
@@ -108,6 +109,16 @@ def test_the_other_forms(folder, arguments, key):
         (["-y", "y", "--quantiles", "lo=.95,hi=.05"], "ascending quantiles"),
         (["--members", MEMBERS], "Missing option '--outcome'"),
         (["--time", "t", "--cdf", "p=1"], "--time needs --event"),
+        (["--time", "t", "--event", "e", "--cdf", "p=1", "--at", "3"], "--at excludes --time"),
+        (["--time", "t", "--event", "e", "--cdf", "p=1,y=2"], "column 'y' must lie in [0, 1]"),
+        (["-y", "y", "--lower", "lo", "--upper", "hi", "--groups", "g"], "--groups needs --members"),
+        (["-y", "y", "--members", MEMBERS, "--coverage", 0.9], "--coverage needs --lower and --upper"),
+        (["-y", "y", "--members", MEMBERS, "--strata", "g"], "--strata needs --time"),
+        (["-y", "y", "--lower", "hi", "--upper", "lo", "--coverage", 0.9], "'lo' must not be less than"),
+        (["-y", "y", "--cdf", "c0=1,c1=1"], "must have different numbers; got 1 for c0 and c1"),
+        (["--time", "t", "--event", "e", "--cdf", "p=1,p2=1.0"], "got 1 for p and p2"),
+        (["--time", "t", "--event", "e", "--cdf", "p=1", "--clusters", "g"], "--clusters excludes --time"),
+        (["-y", "y", "--cdf", "c0=0,t=1"], "columns 'c0', 't' must lie in [0, 1]"),
     ],
 )
 def test_distributions_are_refused_in_words(folder, arguments, said):
@@ -124,3 +135,17 @@ def test_abstain(folder):
     none = calibrant("abstain", *arguments, "--risk", 0.001, "--json", cwd=folder)
     assert none.returncode == 3
     assert json.loads(none.stdout)["threshold"] is None
+
+
+def test_distributions_with_clusters(folder):
+    rows = pd.read_csv(folder / "rows.csv").assign(storm=np.arange(500) // 5)
+    rows.to_csv(folder / "storms.csv", index=False)
+    how = ["-y", "y", "--members", MEMBERS, "--draws", 199, "--json"]
+    found = calibrant("distributions", "storms.csv", *how, "--clusters", "storm", cwd=folder)
+    assert found.returncode == 0, found.stderr
+    members = rows[[f"m{k}" for k in range(9)]]
+    expected = evaluate_distributions(rows.y, members, clusters=rows.storm, draws=199)
+    shown = [one["pvalue"] for one in json.loads(found.stdout)["thresholds"]["thresholds"]]
+    assert shown == pytest.approx([one.pvalue for one in expected.thresholds.thresholds])
+    alone = calibrant("distributions", "storms.csv", *how, cwd=folder)
+    assert json.loads(alone.stdout)["thresholds"] != json.loads(found.stdout)["thresholds"]

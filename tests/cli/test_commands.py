@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -131,6 +133,13 @@ def test_demo_writes_the_loans_of_load_demo(tmp_path):
     assert written.drop(columns="p").to_numpy().tolist() == others.astype(str).to_numpy().tolist()
 
 
+def test_demo_prints_what_evaluate_prints_of_its_loans(tmp_path):
+    path = tmp_path / "loans.csv"
+    shown = calibrant("demo", "--rows", 2000, "--html", "", "--csv", path).stdout
+    same = calibrant("evaluate", path, "-y", "default", "-p", "p", "--groups", "employment,region").stdout
+    assert shown.splitlines()[:20] == same.splitlines()[:20]
+
+
 def test_demo_is_reproducible_and_finds_its_own_fault():
     first, second = (
         calibrant("demo", "--rows", 3000, "--seed", 5, "--json", "--html", "", "--csv", "") for _ in range(2)
@@ -159,3 +168,12 @@ def test_no_hint_names_what_cannot_be_typed(tmp_path):
     (tmp_path / "signs.csv").write_text("y,p\n-1,0.2\n1,0.7\n")
     done = calibrant("test", tmp_path / "signs.csv", "-y", "y", "-p", "p")
     assert done.stderr.endswith("Hint: of labels -1 and 1, name the one that counts as 1: --pos-label 1.\n")
+
+
+def test_a_command_loads_only_what_it_needs(folder):
+    code = "import sys; from calibrant.cli.main import run_command; run_command(); print(*sys.modules)"
+    words = ["evaluate", folder / "good.csv", "-y", "y", "-p", "p", "--quiet"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("calibrant.") for name in done.stdout.split() if "calibrant." in name}
+    assert "evaluation.evaluate" in loaded
+    assert not {"logs", "report.charts", "report.rendering", "abstention"} & loaded

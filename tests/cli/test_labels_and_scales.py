@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from typed import calibrant
 
+from calibrant import recalibrate
 from calibrant.cli.config import COMMANDS, command_named
 from calibrant.cli.reading import OTHER_OUTCOMES
 
@@ -128,3 +129,31 @@ def test_what_cannot_be_read_is_refused(rows, words, said):
 def test_json_of_monitor_has_a_schema(rows):
     found = result("monitor", rows, "-y", "y", "-p", "p", cwd=rows.parent)
     assert (found["schema"], found["schema_version"]) == ("calibrant-monitor", 1)
+
+
+def test_only_an_outcome_may_be_labels(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,g\n1,0.5,a\n0,0.2,b\n")
+    for command in ("compare", "classes"):
+        ended = calibrant(command, path, "-y", "y", "-p", "p", "-p", "g")
+        assert ended.returncode == 2
+        assert "column 'g' must be numeric; got the text 'a' in row 0" in ended.stderr
+        assert "pos" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ("50%", "got the text '50%' in row 0 of"),
+        ('"0,5"', "this is a decimal comma; pass --decimal ,"),
+        ("55", "column 'p' must hold probabilities; got none in 1 row"),
+    ],
+)
+def test_a_map_is_not_applied_to_other_notations(tmp_path, cells, said):
+    path, fitted = tmp_path / "rows.csv", tmp_path / "map.json"
+    path.write_text(f"y,p\n1,{cells}\n")
+    recalibrate(np.arange(40) % 2, np.linspace(0.1, 0.9, 40), method="platt").save(fitted)
+    ended = calibrant("apply", fitted, path, "-p", "p", "-o", tmp_path / "out.csv")
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert not (tmp_path / "out.csv").exists()

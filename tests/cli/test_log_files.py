@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -147,3 +148,22 @@ def test_models_of_one_folder_are_compared_as_groups(tmp_path, log):
     shown = run("evaluate", tmp_path, "--log", "lm-eval", "--draws", "19")
     assert "model = other" in shown
     assert "No threshold is promised" in shown
+
+
+def test_the_next_command_reads_the_same_confidence(tmp_path):
+    path = write_lm_eval(tmp_path, questions(120))
+    options = ["--log-option", "score=acc_norm", "--log-option", "cluster=passage", "--missing", "drop"]
+    shown = run("evaluate", path, "--log", "lm-eval", *options)
+    *_, last = shown.splitlines()
+    assert last.startswith("Next: calibrant recalibrate")
+    assert " ".join(["--log lm-eval", *options]) in last
+
+
+@pytest.mark.parametrize("tool", ["lm-eval", "inspect", "auto"])
+def test_packed_logs_are_refused_with_the_way_to_unpack_them(tmp_path, tool):
+    path = write_lm_eval(tmp_path, questions(20))
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    done = calibrant("evaluate", packed, "--log", tool)
+    assert done.returncode == 2
+    assert f"must not be packed; got gzip. Hint: gzip -d {packed.name}" in done.stderr

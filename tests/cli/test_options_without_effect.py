@@ -224,3 +224,65 @@ def test_a_page_needs_no_home_and_no_whole_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", classmethod(nobody))
     assert rendering.library.__wrapped__() == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (
+            ("audit", "--groups", "g", "--min-size", 0),
+            "--min-size must be a whole number of at least 1; got 0",
+        ),
+        (("evaluate", "--draws", 0), "--draws must be a whole number from 1"),
+        (("abstain", "--risk", 2), "--risk must lie strictly between 0 and 1"),
+        (("recalibrate", "-m", "plat"), "--method must be one of"),
+    ],
+)
+def test_errors_name_the_option_not_the_argument(rows, arguments, named):
+    command, *options = arguments
+    done = calibrant(command, rows, *COLUMNS, *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"calibrant: {named}")
+
+
+def test_labels_of_classes_are_named_as_on_the_command_line(rows, tmp_path):
+    path = tmp_path / "three.csv"
+    path.write_text("y,a,b,c\n" + "a,0.2,0.3,0.5\nb,0.5,0.25,0.25\n" * 50)
+    done = calibrant(
+        "recalibrate", path, "-y", "y", "-p", "a,b,c", "--labels", "a,b", "-o", tmp_path / "m.json"
+    )
+    assert "--labels must name each column once" in done.stderr
+
+
+def test_merge_and_sketch_say_what_to_do(rows, tmp_path):
+    done = calibrant("merge", rows, rows, "-o", tmp_path / "x.sketch")
+    assert done.stderr.count("must be a sketch") == 1
+    assert "Hint: calibrant sketch makes one of rows" in done.stderr
+    words = tmp_path / "words.csv"
+    words.write_text(rows.read_text().replace("\n1,", "\nyes,").replace("\n0,", "\nno,"))
+    done = calibrant("sketch", words, *COLUMNS, "-o", tmp_path / "x.sketch")
+    assert done.returncode == 2
+    assert "Hint: pass --pos-label yes if 'yes' counts as 1 and 'no' as 0" in done.stderr
+    assert (
+        calibrant("sketch", words, *COLUMNS, "--pos-label", "yes", "-o", tmp_path / "x.sketch").returncode
+        == 0
+    )
+
+
+def test_too_few_rows_are_too_little_data(rows, tmp_path):
+    few = tmp_path / "few.csv"
+    few.write_text("".join(rows.read_text().splitlines(keepends=True)[:12]))
+    for command in (("audit", "--search"), ("distinguish",)):
+        name, *options = command
+        done = calibrant(name, few, *COLUMNS, "--covariates", "g", *options)
+        assert done.returncode == 3
+        assert "needs at least" in done.stderr
+
+
+def test_a_plan_of_constant_predictions_says_what_it_lacks(tmp_path):
+    path = tmp_path / "constant.csv"
+    path.write_text("p\n" + "0.5\n" * 50)
+    done = calibrant("plan", path, "-p", "p", "--distance", 0.1)
+    assert done.returncode == 0
+    said = "No records for narrow intervals: the interval of the calibration slope needs two different"
+    assert said in done.stderr

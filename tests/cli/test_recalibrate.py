@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     noise = rng.integers(0, 2, 300)
     flat = [f"{a},{b:.6f}" for a, b in zip(noise, 0.5 + 0.001 * rng.random(300), strict=True)]
     (path / "noise.csv").write_text("\n".join(["y,p", *flat]) + "\n")
-    new = 'code,p,text\n007,0.9,"a, b"\n008,,NA\n009,1.7,\n010,abc,x\n011, 0.25 ,y\n'
+    new = 'code,p,text\n007,0.9,"a, b"\n008,,NA\n009,1.7,\n010,-1,x\n011, 0.25 ,y\n'
     (path / "new.csv").write_text(new)
     assert run("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "platt", "-o", "map.json",
                "--seed", 1, cwd=path).returncode == 0  # fmt: skip
@@ -123,6 +123,14 @@ def test_apply_keeps_every_cell_of_a_text_file(folder):
     expected = cb.load_recalibration(folder / "map.json").predict([0.9, 0.25])
     assert [float(q[0]), float(q[4])] == pytest.approx(expected, abs=1e-12)
     assert q[1:4] == ["", "", ""]
+
+
+def test_apply_refuses_text_among_numbers(folder):
+    (folder / "text.csv").write_text('p\n0.9\nabc\n"12 %"\n')
+    done = run("apply", "map.json", "text.csv", "-p", "p", "-o", "none.csv", cwd=folder)
+    assert done.returncode == 2
+    assert "got the text 'abc' in row 1 of 'text.csv', line 3 (2 rows)" in done.stderr
+    assert not (folder / "none.csv").exists()
 
 
 def test_apply_streams_parquet_and_counts(folder):

@@ -35,6 +35,13 @@ def test_members(rows: list[tuple[float, list[float]]]) -> None:
         assert fair[k] == pytest.approx(beyond.ensemble_crps(b, a, fair=True), abs=1e-12 * scale)
 
 
+@pytest.mark.parametrize("y", [[0.0, 2.0], [150.0], [0.0, 50.0]])
+def test_crps_of_counts_however_unlikely_the_outcomes(y: list[float]) -> None:
+    support = np.arange(400)
+    expected = np.mean([np.sum((poisson.cdf(support, 50) - (support >= one)) ** 2) for one in y])
+    assert cd.evaluate(y, poisson(50), at=[50], draws=9).crps == pytest.approx(expected, abs=1e-9)
+
+
 @given(st.lists(st.tuples(VALUES, st.lists(VALUES, min_size=4, max_size=4)), min_size=1, max_size=5))
 def test_quantiles(rows: list[tuple[float, list[float]]]) -> None:
     y, quantiles = np.array([a for a, _ in rows]), np.sort([b for _, b in rows], axis=1)
@@ -93,6 +100,33 @@ def test_crps_of_distributions() -> None:
     counts = ForecastRows.of([4], poisson(3.3)).form
     k = np.arange(60)
     assert counts.crps(np.array([4.0]))[0] == pytest.approx(np.sum((poisson.cdf(k, 3.3) - (k >= 4)) ** 2))
+
+
+class Rain:
+    """Dry with probability `dry`, else exponential: F jumps at 0 and there is no `pmf` to say so."""
+
+    def __init__(self, dry: np.ndarray) -> None:
+        self.dry = dry
+
+    def cdf(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x < 0, 0.0, self.dry + (1 - self.dry) * -np.expm1(-np.maximum(x, 0)))
+
+    def ppf(self, level: np.ndarray) -> np.ndarray:
+        return -np.log1p(-np.maximum(0, (level - self.dry) / (1 - self.dry)))
+
+
+def test_jumps_are_found_without_a_pmf() -> None:
+    rng, dry = np.random.default_rng(0), np.tile([0.3, 0.6], 1000)
+    y = np.where(rng.random(2000) < dry, 0.0, rng.exponential(size=2000))
+    found = cd.evaluate(y, Rain(dry), at=[0, 1], draws=199)
+    assert (found.pit.low[y == 0] == 0).all()
+    assert (found.pit.high[y == 0] == dry[y == 0]).all()
+    assert (found.pit.low[y > 0] == found.pit.high[y > 0]).all()
+    assert found.status == "fine"
+    lowest = found.quantiles.levels[0]
+    assert (lowest.level, lowest.promised) == (0.05, pytest.approx(dry.mean()))
+    assert not found.quantiles.wrong
+    assert found.crps is None  # the integral over levels is exact for smooth F only
 
 
 def test_refusals_say_what_is_wrong() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.gate import judge
 from calibrant.evaluation.repair_preview import group_differences
 from calibrant.evaluation.report import page
 from calibrant.formatting import format_value, limits_text, percent_pair
@@ -182,3 +183,13 @@ def test_intervals_of_any_confidence_are_those_of_confidence_interval(seed, meas
     row = cb.evaluate(y, p, measures=[measure], confidence=confidence)[measure]
     alone = cb.confidence_interval(y, p, measure=measure, confidence=confidence)
     assert (row.low, row.high) == (alone.lower, alone.upper)
+
+
+def test_limits_judge_the_interval_that_is_printed_for_rows():
+    """The rounding of the convolved error, 3e-7, was added to its interval."""
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = (rng.random(400) < p**1.3).astype(float)
+    row = cb.evaluate(y, p, measures=["convolved"], draws=49)["convolved"]
+    found = judge(cb.Forecasts(y, p), {"convolved": 0.5}, confidence=0.95, draws=49, seed=0)[0]
+    assert (found.value, found.low, found.high) == (row.value, row.low, row.high)

@@ -138,15 +138,18 @@ def test_rows_that_a_sketch_leaves_out_need_not_be_missing():
     assert "; 25 rows left out" in repr(cb.evaluate(sketch, draws=19, seed=1))
 
 
-def test_fractional_outcomes_are_measured_but_not_simulated(tmp_path):
+def test_fractional_outcomes_are_measured_and_tested_by_signs(tmp_path):
     y, p = data(wrong=0.1)
     y = y.astype(float)
     y[::7] = 0.5
     found = cb.evaluate(y, p, groups={"half": np.arange(len(y)) % 2 == 0}, seed=1)
-    assert found.verdict.noise is None
+    for name in ("kuiper", "smooth", "ece", "atb", "slope"):
+        tested = cb.calibration_test(y, p, measure=name, seed=1)
+        assert (found[name].pvalue, found[name].chance) == (tested.pvalue, tested.null_mean), name
+        assert (found[name].pvalue_method, tested.method) == ("signs", "signs")
+    assert found.verdict.noise == found["smooth"].chance
     assert "chance alone" not in found.verdict.sentence
-    assert found["kuiper"].pvalue is not None
-    assert found["smooth"].pvalue is None
+    assert found["brier-mcb"].pvalue is None
     assert not any("fraction" in row.note for row in found.rows)
     count = len(y[::7])
     assert found.facts.fractional == count

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibrant.fits.forest import TreeParams
-from calibrant.fits.trees import STAGE_TREES, STRETCH_TREES, _held_out, boosted, boosted_logits
+from calibrant.fits.trees import STAGE_TREES, STRETCH_TREES, TreeParams, _held_out, boosted, grown_trees
 
 pytest.importorskip("lightgbm")
 
@@ -26,7 +25,7 @@ def test_stretches_are_one_long_growth():
     losses = _held_out(rows, y, start, weight, fold, np.unique(fold), growth)
     for k in range(4):
         inside = fold == k
-        whole = boosted_logits(rows[~inside], y[~inside], start[~inside], weight[~inside], growth)
+        whole = grown_trees(rows[~inside], y[~inside], weight[~inside], growth, start[~inside])
         eta = start[inside, None] + whole.staged(rows[inside], STAGE_TREES)[:, : losses.shape[1]]
         expected = np.logaddexp(0, eta) - y[inside, None] * eta
         np.testing.assert_allclose(losses[inside], expected, atol=1e-6)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from calibrant.fits.hierarchical import COLUMN_PRIOR_RATE, Block, hierarchical
+from calibrant.fits.groups import COLUMN_PRIOR_RATE, Block, hierarchical
 
 
 def sample(seed: int, n: int = 800) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Block], np.ndarray]:

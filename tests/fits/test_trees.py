@@ -10,8 +10,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant.errors import CalibrantError, MissingDependencyError
-from calibrant.fits.forest import Forest, TreeParams
-from calibrant.fits.trees import GrowingTrees, boosted_logits, boosted_means
+from calibrant.fits.trees import Forest, GrowingTrees, TreeParams, grown_trees
 from calibrant.kernels.fits import forest_sums
 
 CODES = (1, 3)
@@ -47,7 +46,7 @@ def slow_sum(forest: Forest, row: np.ndarray) -> float:
 def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums():
     pytest.importorskip("lightgbm")
     rows, y = table(0, 2000)
-    forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), TreeParams(CODES, trees=30))
+    forest = grown_trees(rows, y, np.ones(2000), TreeParams(CODES, trees=30), np.zeros(2000))
     new, _ = table(1, 60)
     new[:10, 3] = 1000.0  # a category not seen in training
     assert forest.predict(new) == pytest.approx([slow_sum(forest, row) for row in new], abs=1e-12)
@@ -67,7 +66,7 @@ def test_lightgbm_says_the_same_as_its_tables():
     rows, y = table(2, 3000)
     w = np.random.default_rng(0).random(3000) + 0.5
     growth = TreeParams(CODES, trees=40, smallest_leaf=20)
-    forest = boosted_means(rows, y, w, growth)
+    forest = grown_trees(rows, y, w, growth)
     settings = {
         "objective": "regression",
         "learning_rate": growth.learning_rate,
@@ -92,7 +91,7 @@ def test_boosting_lowers_the_logistic_loss_from_any_start():
     pytest.importorskip("lightgbm")
     rows, y = table(6, 3000)
     start = np.where(rows[:, 2] > 0, 0.5, -0.2)
-    forest = boosted_logits(rows, y, start, np.ones(3000), TreeParams(CODES, trees=50))
+    forest = grown_trees(rows, y, np.ones(3000), TreeParams(CODES, trees=50), start)
     new, fresh = table(7, 3000)
     before = np.where(new[:, 2] > 0, 0.5, -0.2)
     after = before + forest.predict(new)
@@ -103,7 +102,7 @@ def test_boosting_lowers_the_logistic_loss_from_any_start():
 def test_tables_survive_json_to_the_last_bit():
     pytest.importorskip("lightgbm")
     rows, y = table(8, 1500)
-    forest = boosted_logits(rows, y, np.zeros(1500), np.ones(1500), TreeParams(CODES, trees=20))
+    forest = grown_trees(rows, y, np.ones(1500), TreeParams(CODES, trees=20), np.zeros(1500))
     again = Forest.from_list(json.loads(json.dumps(forest.to_list())), 4)
     np.testing.assert_array_equal(again.predict(rows), forest.predict(rows))
 
@@ -139,7 +138,7 @@ def test_without_lightgbm_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     rows, y = table(9, 50)
     with pytest.raises(MissingDependencyError, match=r"calibrant\[boost\]"):
-        boosted_means(rows, y, np.ones(50), TreeParams(CODES, trees=10))
+        grown_trees(rows, y, np.ones(50), TreeParams(CODES, trees=10))
 
 
 @pytest.mark.parametrize("n", [5, 60, 600])
@@ -150,7 +149,7 @@ def test_growing_in_parts_is_growing_at_once(n):
     rows = np.column_stack((rng.normal(size=n), rng.integers(0, 3, n).astype(float)))
     y, start = (rng.random(n) < expit(rows[:, 0])).astype(float), rng.normal(size=n) / 10
     growth = TreeParams((1,), trees=30, smallest_leaf=25, learning_rate=0.1)
-    whole = boosted_logits(rows, y, start, np.ones(n), growth)
+    whole = grown_trees(rows, y, np.ones(n), growth, start)
     growing = GrowingTrees(rows, y, np.ones(n), growth, start)
     parts = sum(growing.grow(10).filled(10).predict(rows) for _ in range(3))
     np.testing.assert_allclose(parts, whole.predict(rows), rtol=0, atol=1e-12)

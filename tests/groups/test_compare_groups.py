@@ -287,3 +287,17 @@ def test_within_raises_a_false_alarm_anywhere_in_at_most_one_of_twenty():
             any(part.trend_adjusted <= 0.05 for part in found.within),
         ]
     assert (alarms <= binom.ppf(0.999, runs, 0.05)).all(), alarms / runs
+
+
+def test_groups_that_read_alike_have_names_of_their_own():
+    """Text is quoted where a number or a gap could read the same, as in an audit."""
+    rng = np.random.default_rng(5)
+    p = rng.random(600)
+    y = rng.random(600) < p
+    found = cb.compare_groups(y, p, [1, "1", 2.0] * 200)
+    assert [group.name for group in found.groups] == ["2", "1", '"1"']
+    found = cb.compare_groups(y, p, [None, "missing", "b"] * 200)
+    assert [group.name for group in found.groups] == ["missing", "b", '"missing"']
+    outer = np.array([1, "1", 1, "1", 1, "1"] * 100, dtype=object)
+    within = cb.compare_groups(y, p, ["a", "b"] * 300, within={"league": outer}).left_out
+    assert set(within) == {"1", '"1"'}

@@ -46,3 +46,9 @@ def test_thresholds_and_fractions_are_checked():
         error_rates([0, 1], [0.2, 0.4], ["a", "b"], threshold=1.5)
     with pytest.raises(cb.CalibrantError, match="0 or 1"):
         error_rates([0, 0.5], [0.2, 0.4], ["a", "b"])
+
+
+def test_without_events_no_group_misses_the_most():
+    assert "no group has an event that could be missed" in str(
+        error_rates([0, 0, 0], [0.2, 0.7, 0.6], ["a", "b", "b"])
+    )

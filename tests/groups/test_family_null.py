@@ -141,3 +141,15 @@ def test_few_false_alarms():
 def test_false_alarms_stay_at_five_percent():
     alarms = false_alarms(range(1000, 1400))
     assert alarms <= 31  # 400 data sets: 20 expected, three deviations above
+
+
+def test_steps_of_earlier_draws_count_toward_machine_code():
+    """Ten small redraws are one large simulation: together they repay starting numba."""
+    null, batch = _null(200, 64)
+    steps = 0
+    for _ in range(2):
+        null.z(batch, np.ones(len(batch)))
+        again = FamilyNull.simulate(null.records, null.variant, null.draws, null.words)
+        steps += len(batch.members) * null.draws
+        assert again.words.steps == steps
+        null = again

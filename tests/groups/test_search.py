@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from people import planted
+from scipy.stats import skew
 
 from calibrant import search_groups
+from calibrant.clusters import Clusters
 from calibrant.errors import CalibrantError
-from calibrant.groups.family import sizes_for_signs
+from calibrant.groups.family import skewness_of_signs
 from calibrant.records import Records, check_records
 
 
@@ -97,7 +99,7 @@ def test_real_responses_are_confirmed_by_random_signs():
     assert alarms <= 4  # 1 expected
 
 
-def test_weights_of_any_size_decide_how_many_records_signs_need():
+def test_weights_of_any_size_have_the_same_skewness():
     y, p, columns = (
         [-0.5, 0.5, -0.5, 0.5],
         [0.3, 0.2, 0, -0.2],
@@ -109,4 +111,7 @@ def test_weights_of_any_size_decide_how_many_records_signs_need():
     rng = np.random.default_rng(5)
     records = Records.of(check_records(rng.exponential(1, 50) ** 3, np.ones(50), rng.random(50), kind="real"))
     tiny = replace(records, weight=records.weight * 2.0**-400)
-    assert sizes_for_signs(tiny) == sizes_for_signs(records) > (1, 1)
+    single = Clusters.of_single_records(50)
+    assert skewness_of_signs(tiny, single) == pytest.approx(skewness_of_signs(records, single))
+    residual = records.weight * (records.outcome - 1)
+    assert skewness_of_signs(records, single) == pytest.approx(float(skew(residual)))

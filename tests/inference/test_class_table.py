@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant as cb
-from calibrant.cli.classes import classes as command
+from calibrant.cli.main import calibrant as command
 
 RNG = np.random.default_rng(6)
 NAMES = ["cat", "dog", "owl"]
@@ -71,7 +71,8 @@ def test_the_command_line_reads_names_numbers_and_labels(tmp_path, kind):
     rows = "".join(f"{y},{a!r},{b!r},{c!r}\n" for y, (a, b, c) in zip(said, GOOD.tolist(), strict=True))
     path.write_text("y,cat,dog,owl\n" + rows)
     extra = ["--labels", "0,10,20"] if kind == "labels" else []
-    arguments = [str(path), "-y", "y", "-p", "cat", "-p", "dog", "-p", "owl", "--seed", "1", *extra]
+    columns = ["-y", "y", "-p", "cat", "-p", "dog", "-p", "owl"]
+    arguments = ["classes", str(path), *columns, "--seed", "1", *extra]
     found = json.loads(CliRunner().invoke(command, [*arguments, "--json"], catch_exceptions=False).stdout)
     same = cb.class_table(LABEL, GOOD, seed=1)
     assert [one["value"] for one in found["classes"]] == [one.value for one in same.classes]

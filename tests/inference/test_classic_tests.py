@@ -53,3 +53,8 @@ def test_hosmer_lemeshow_by_hand():
     assert found.pvalue == pytest.approx(chi2.sf(by_hand, 10))
     fitted = cb.calibration_test(y, p, measure="hosmer-lemeshow", method="asymptotic", fitted=True)
     assert fitted.pvalue == pytest.approx(chi2.sf(by_hand, 8))
+
+
+def test_a_number_of_groups_that_cannot_be_is_named():
+    with pytest.raises(cb.CalibrantError, match="groups must be a whole number of at least 1; got 0"):
+        cb.hosmer_lemeshow([0, 1], [0.2, 0.8], groups=0)

@@ -144,3 +144,19 @@ def test_the_unit_of_weights_does_not_matter_with_clusters(weight):
     assert str(benefits[0]) == str(benefits[1])
     assert compared[0].differences == compared[1].differences
     assert compared[0].clusters == compared[1].clusters
+
+
+def test_labels_of_several_types_are_clusters_as_python_compares_them():
+    rng = np.random.default_rng(8)
+    p = rng.random(84).round(2)
+    y = (rng.random(84) < p).astype(int)
+    plain = np.arange(84) % 21
+    labels = [[k, float(k)][row % 2] if k else "x" for row, k in enumerate(plain.tolist())]
+    as_text = ["1" if k == 2 else k for k in labels]  # 1 and "1" are two clusters
+    mixed, other, numbers = (
+        cb.calibration_test(y, p, clusters=c, draws=99) for c in (labels, as_text, plain)
+    )
+    assert mixed.clusters.number == other.clusters.number == numbers.clusters.number == 21
+    assert mixed.pvalue == other.pvalue == numbers.pvalue
+    turned = cb.calibration_test(y[::-1], p[::-1], clusters=labels[::-1], draws=99)
+    assert turned.pvalue == mixed.pvalue

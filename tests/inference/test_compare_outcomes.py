@@ -90,6 +90,7 @@ def test_sentences_table_and_json():
     assert len(found.table().lines) == 4
     assert json.loads(json.dumps(found.to_dict()))["n"] == 600
     assert "<table" in found._repr_html_()
+    assert list(found.to_frame()["score"]) == ["accuracy", "calibration", "brier", "aurc"]
     assert [pair.adjusted >= pair.pvalue for pairs in found.differences.values() for pair in pairs] == [
         True
     ] * 4

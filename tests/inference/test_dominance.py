@@ -68,7 +68,7 @@ def test_sharper_and_calibrated_dominates_in_the_long_run():
     assert not population.dominated
     assert (
         str(population)
-        == "The first model dominates: on these records nobody should prefer the second model."
+        == "The first model dominates: on these records no user should prefer the second model."
     )
     assert cb.dominance(p, blurred, p, draws=0).dominated
 

@@ -36,7 +36,7 @@ def test_fractions_have_the_right_size_whatever_their_variance(measure, noise):
 def test_rare_half_points_are_too_little_data_or_keep_the_size():
     """Twelve percent of such data sets were rejected when the variance was estimated from neighbors."""
     rng = np.random.default_rng(8)
-    few = (rng.random(300) < 0.04) * 0.5
+    few = (np.arange(300) < 4) * 0.5
     with pytest.raises(cb.TooFewRecordsError, match="above its prediction"):
         cb.calibration_test(few, np.full(300, 0.02) + np.linspace(0, 1e-3, 300))
     rejected = 0
@@ -45,6 +45,43 @@ def test_rare_half_points_are_too_little_data_or_keep_the_size():
         y = (rng.random(1500) < 2 * p) * 0.5
         rejected += cb.calibration_test(y, p, draws=99, seed=seed).rejects(0.05)
     assert rejected <= size_bound(0.05, 150)
+
+
+SKEWED = {
+    "lognormal": lambda rng, p: p * rng.lognormal(-0.5, 1, len(p)),
+    "exponential": lambda rng, p: p * rng.exponential(1, len(p)),
+    "half-points": lambda rng, p: 0.5 * (rng.random(len(p)) < 2 * p),
+    "beta": lambda rng, p: rng.beta(0.4 * p, 0.4 * (1 - p)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 200, 1_000])
+@pytest.mark.parametrize("kind", SKEWED)
+def test_skewed_fractions_keep_the_size_where_they_are_not_refused(kind, n):
+    """Random signs alone rejected 7 to 11% of these: a sample without rare large values has a low mean."""
+    sets, tests = 400, ("omnibus", "kuiper", "in-the-large")
+    rejected, refused = np.zeros(3), 0
+    for seed in range(sets):
+        rng = np.random.default_rng([seed, n])
+        p = rng.uniform(0.02, 0.08, n)
+        y = np.minimum(SKEWED[kind](rng, p), 1.0)
+        try:
+            rejected += [cb.calibration_test(y, p, measure=one, draws=99).rejects(0.05) for one in tests]
+        except cb.TooFewRecordsError:
+            refused += 1
+    assert refused <= (sets if n == 50 and kind in ("half-points", "beta") else sets / 20)
+    assert np.all(rejected <= binom.ppf(1 - 1e-3, sets - refused, 0.05))
+
+
+def test_errors_along_the_skewness_of_fractions_are_found_and_those_against_it_need_more():
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.02, 0.08, 200)
+    y = np.minimum(SKEWED["exponential"](rng, p), 1.0)
+    y *= p.sum() / y.sum()  # no error on the whole
+    low, high = (cb.calibration_test(y, factor * p, measure="in-the-large").pvalue for factor in (0.85, 1.15))
+    assert low < 0.05 < high
+    assert cb.calibration_test(y, 1.5 * p, measure="in-the-large").pvalue < 0.05
 
 
 @pytest.mark.slow
@@ -64,9 +101,12 @@ def test_few_fractions_keep_the_size(measure, weighted):
     assert rejected <= binom.ppf(1 - 1e-4, sets, 0.05)
 
 
-def test_no_mean_of_independent_draws_is_given_for_fractions():
+def test_the_mean_for_fractions_is_that_of_signs_and_not_of_independent_draws():
     rng = np.random.default_rng(0)
     p = rng.random(300)
     y = np.clip(p + 0.02 * rng.normal(size=300), 0, 1)
     for measure in ("atb", "ubse", "kernel-squared"):
-        assert np.isnan(cb.confidence_interval(y, p, measure=measure, draws=9).null_mean)
+        mean = cb.confidence_interval(y, p, measure=measure, draws=99).null_mean
+        assert mean == cb.calibration_test(y, p, measure=measure, draws=99).null_mean
+        assert mean == pytest.approx(np.sum((y - p) ** 2) / 300**2, rel=0.3)
+    assert np.isnan(cb.confidence_interval(y, p, measure="lower-distance", draws=9).null_mean)

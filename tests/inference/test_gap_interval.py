@@ -121,3 +121,15 @@ def test_one_record_that_outweighs_all_others_has_no_interval(weight, place):
     row = cb.evaluate(y, p, sample_weight=w, measures=["in-the-large"], draws=9)["in-the-large"]
     assert row.low is None
     assert row.high is None
+
+
+def test_ten_equal_clusters_are_enough():
+    """Their effective number rounds to 9.999999999999996."""
+    p = np.tile(np.linspace(0.2, 0.8, 5), 10)
+    y = (np.random.default_rng(0).random(50) < p).astype(float)
+    clusters = np.arange(50) // 5
+    assert np.isfinite(row_interval(p, y, cluster=clusters)).all()
+    found = cb.confidence_interval(y, p, measure="in-the-large", clusters=clusters)
+    assert -1 < found.lower < found.upper < 1
+    with pytest.raises(cb.TooFewRecordsError, match="at least 10 of equal weight; got 9"):
+        cb.confidence_interval(y[:45], p[:45], measure="in-the-large", clusters=clusters[:45])

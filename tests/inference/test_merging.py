@@ -28,6 +28,44 @@ def test_intervals_on_cells_are_those_on_all_predictions(name, monkeypatch):
     assert tested.statistic == merged.value
 
 
+@pytest.mark.parametrize("kind", ["fractions", "weights", "few levels", "a p-value near 0.05"])
+def test_interval_test_and_evaluation_give_one_mean_and_one_pvalue(kind):
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.05, 0.95, 400).round(1 if kind == "few levels" else 6)
+    y = (rng.random(400) < p).astype(float)
+    if kind == "fractions":
+        y = p + rng.uniform(-1, 1, 400) * np.minimum(p, 1 - p)
+    if kind == "a p-value near 0.05":
+        y = (rng.random(400) < p - 0.04).astype(float)
+    weight = rng.lognormal(size=400) if kind == "weights" else None
+    names = [
+        "smooth",
+        "ece",
+        "kuiper",
+        "atb",
+        "kernel",
+        "slope",
+        "in-the-large",
+        "interval",
+        "lower-distance",
+    ]
+    found = cb.evaluate(y, p, sample_weight=weight, measures=names, draws=49)
+    draws = set()
+    for name in names:
+        how = {"measure": name, "sample_weight": weight, "draws": 49}
+        interval, row = cb.confidence_interval(y, p, **how), found[name]
+        if row.pvalue is None:
+            assert kind == "fractions"
+            assert np.isnan(interval.null_mean)
+            continue
+        tested = cb.calibration_test(y, p, **how)
+        draws.add(tested.draws)
+        assert (row.pvalue, row.chance, interval.null_mean) == (
+            tested.pvalue, tested.null_mean, tested.null_mean,
+        ), name  # fmt: skip
+    assert kind != "a p-value near 0.05" or 490 in draws
+
+
 def test_few_predictions_are_simulated_as_they_are():
     rng = np.random.default_rng(8)
     p = rng.random(1_000)
@@ -50,6 +88,7 @@ def test_every_function_gives_one_interval_and_one_pvalue(related):
         if row.pvalue is not None:
             tested = cb.calibration_test(y, p, measure=name, **how)
             assert (row.pvalue, row.chance) == (tested.pvalue, tested.null_mean), name
+            assert interval.null_mean == tested.null_mean, name
     rows = {row.about.name: row for row in found.rows}
     findings = judge(found.forecasts, {"smooth": 0.3, "ece": 0.4, "brier": 0.5}, confidence=0.95, seed=0)
     for one in findings:

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,16 +158,24 @@ def test_several_scorers_must_be_chosen(tmp_path):
 
 
 def test_epochs_are_clusters_and_their_agreement_a_confidence(tmp_path):
-    said = {"a": "XXY", "b": "ZZZ"}
+    said = {"a": "XXY", "b": "ZZZ", "c": "Z"}
     samples = [
         inspect_sample(name, "C", "t", epoch=k + 1, answer=answer)
         for name, answers in said.items()
         for k, answer in enumerate(answers)
     ]
     frame = logs.read(write_inspect(tmp_path / "epochs.eval", samples), confidence="agreement")
-    assert np.allclose(frame["confidence"], [2 / 3, 2 / 3, 1 / 3, 1, 1, 1])
-    assert list(frame["cluster"]) == ['mc/"a"'] * 3 + ['mc/"b"'] * 3
-    assert list(frame["epoch"]) == [1, 2, 3] * 2
+    assert np.allclose(frame["confidence"], [2 / 3, 2 / 3, 1 / 3, 1, 1, 1, np.nan], equal_nan=True)
+    assert list(frame["cluster"]) == ['mc/"a"'] * 3 + ['mc/"b"'] * 3 + ['mc/"c"']
+    assert list(frame["epoch"]) == [1, 2, 3, 1, 2, 3, 1]
+
+
+def test_a_sample_that_is_there_twice_is_refused(tmp_path):
+    samples = [inspect_sample(name, "C", epoch=epoch) for name in (7, "7") for epoch in (1, 2)]
+    assert len(logs.read(write_inspect(tmp_path / "once.json", samples), confidence="agreement")) == 4
+    samples[3]["id"], samples[3]["epoch"] = 7, 1
+    with pytest.raises(UnreadableFileError, match="field 'id' must be there once per epoch; got 7 again"):
+        logs.read(write_inspect(tmp_path / "twice.json", samples))
 
 
 def test_chunked_samples_are_refused(tmp_path):
@@ -241,3 +250,24 @@ def test_another_zip_is_refused(tmp_path):
         archive.writestr("header.npy", b"")
     with pytest.raises(UnreadableFileError, match=r"zip archive with header\.npy"):
         logs.read(path)
+
+
+def test_the_generated_answers_say_what_the_page_on_confidences_says(tmp_path):
+    with zipfile.ZipFile(Path(__file__).parents[2] / "docs" / "examples" / "country_answers.zip") as archive:
+        archive.extractall(tmp_path)
+    path = tmp_path / "country_answers.json"
+    samples = json.loads(path.read_text(encoding="utf-8"))["samples"]
+    token = logs.read(path, confidence="token", cluster="country")
+    assert list(token["correct"]) == [one["scores"]["known"]["value"] == "C" for one in samples]
+    assert (len(token), token["cluster"].nunique(), token["correct"].sum()) == (417, 140, 189)
+    tokens = [one["output"]["choices"][0]["logprobs"]["content"] for one in samples]
+    by_hand = [math.exp(sum(token["logprob"] for token in one)) for one in tokens]
+    assert list(token["confidence"]) == pytest.approx(by_hand)
+    assert set(logs.read(path, field="stated", scale=100)["confidence"]) == {0.99}
+    assert set(logs.read(path, field="stated after examples", scale=100)["confidence"]) == {0.1, 0.2}
+    agreement = logs.read(path, field="agreement")["confidence"]
+    drawn = [one["scores"]["known"]["metadata"]["sampled"] for one in samples]
+    assert {len(one) for one in drawn} == {10}
+    p = token["confidence"]
+    assert round(float(((agreement - p) ** 2).mean() ** 0.5), 2) == 0.15
+    assert round(float((p * (1 - p) / 10).mean() ** 0.5), 2) == 0.13

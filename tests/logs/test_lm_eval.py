@@ -204,6 +204,9 @@ def test_agreement_of_repeats(tmp_path):
     frame = logs.read(path, filter="strict", confidence="agreement", pattern=r"Answer: (\d+)")
     assert np.allclose(frame["confidence"], 1 / 3)
     assert set(frame["confidence_from"]) == {"agreement"}
+    alone = write_texts(tmp_path, repeats=1)
+    with pytest.warns(logs.LogWarning, match="No answer has a confidence"):
+        assert logs.read(alone, filter="strict", confidence="agreement")["confidence"].isna().all()
 
 
 def test_a_run_twice_in_one_file(tmp_path):
@@ -220,6 +223,13 @@ def test_a_field_holds_the_confidence(tmp_path):
     frame = logs.read(path, field="sure", scale=100)
     assert set(frame["confidence"]) == {0.8}
     assert set(frame["confidence_from"]) == {"field:sure"}
+
+
+def test_a_field_that_no_sample_has_is_refused_with_those_there_are(tmp_path):
+    path = edited(tmp_path, lambda samples: samples[1]["doc"].update(sure=0.8))
+    assert list(logs.read(path, field="sure")["confidence"].notna()) == [False, True, False, False]
+    with pytest.raises(UnreadableFileError, match=r"field 'shure' must be in the samples; .* subject"):
+        logs.read(path, field="shure")
 
 
 def test_clusters_and_topics(tmp_path):
@@ -254,6 +264,7 @@ def test_grades_are_not_labels(tmp_path):
         (lambda one: one.update(acc=[1, 2]), "acc"),
         (lambda one: one.update(arguments={"gen_args_0": {"arg_0": "text"}}, resps=[["-7.5"]]), "arguments"),
         (lambda one: (one.pop("acc"), one.pop("acc_norm")) and one.update(target="zzz"), "acc"),
+        (lambda one: one.pop("acc"), "acc"),  # the others have it: acc_norm would be another confidence
     ],
 )
 def test_malformed_samples_are_refused_by_line_and_field(tmp_path, change, field):

@@ -111,7 +111,7 @@ def test_random_binning_repeats_from_its_recorded_seed():
 
 def test_bad_options_are_refused():
     y, p = [0, 1], [0.2, 0.3]
-    with pytest.raises(cb.CalibrantError, match="bandwidth must be positive"):
+    with pytest.raises(cb.CalibrantError, match="bandwidth must be a positive number"):
         cb.kernel_calibration_error(y, p, bandwidth=0.0)
     with pytest.raises(cb.CalibrantError, match="kernel must be one of laplace"):
         cb.kernel_calibration_error(y, p, kernel="laplas")

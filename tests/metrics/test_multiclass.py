@@ -114,3 +114,24 @@ def test_rows_that_miss_1_by_a_thousandth_pass_in_any_order_of_columns():
         assert cb.top_label(np.zeros(len(table), dtype=int), table[:, order]).n == len(table)
     with pytest.raises(cb.InvalidInputError, match=r"got 1.002 in row 0 .*Hint: divide each row by its sum"):
         cb.top_label([0], [[0.5, 0.5, 0.002]])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_without_a_weight_are_left_out_of_the_low_degree_error(seed):
+    rng = np.random.default_rng(seed)
+    table, labels = rng.dirichlet(np.ones(3), 12), rng.integers(0, 3, 12)
+    weight = np.where(rng.random(12) < 0.3, np.nan, rng.random(12) + 0.1)
+    kept = ~np.isnan(weight)
+    found = cb.class_low_degree_error(labels, table, sample_weight=weight, missing="drop")
+    alone = cb.class_low_degree_error(labels[kept], table[kept], sample_weight=weight[kept])
+    assert found == pytest.approx(alone, rel=1e-12)
+    with pytest.raises(cb.CalibrantError, match="sample_weight must not be missing"):
+        cb.class_low_degree_error(labels, table, sample_weight=np.append(weight[1:], np.nan))
+    with pytest.raises(cb.CalibrantError, match="sample_weight and probabilities must have the same length"):
+        cb.class_low_degree_error(labels, table, sample_weight=weight[1:])
+
+
+def test_low_degree_error_of_huge_weights():
+    found = cb.class_low_degree_error([0, 1], [[0.5, 0.5], [0.2, 0.8]], sample_weight=[1e308, 1e308])
+    assert found == pytest.approx(0.15)
+    assert found == pytest.approx(cb.low_degree_error([0, 1], [0.5, 0.8], degree=1))

@@ -45,7 +45,8 @@ def test_neither_outcome_raises_the_potential_by_more_than_proven(log_points, an
     low, high, chance = cutoff_pair(curve, rate, round(start * points))
     assert high - low in (0, 1)
     assert 0 <= chance <= 1
-    allowed = potential(curve, rate) * math.exp(rate**2 / 8 + rate / (2 * points))
+    grown = math.expm1(rate**2 / 8 + rate / (2 * points))
+    allowed = potential(curve, rate) * (1 + grown / (1 + 1 / math.cosh(rate / 2)))
     for outcome in (0, 1):
         mean = chance * potential(after(curve, low, outcome), rate)
         mean += (1 - chance) * potential(after(curve, high, outcome), rate)
@@ -93,11 +94,15 @@ def test_all_outcomes_and_coins_to_twelve_rounds():
 def test_the_headline_of_the_bound():
     t = np.arange(1, 300_000)
     root = np.sqrt(t)
-    assert (cutoff_bound(t) <= 1.6 * root * np.sqrt(np.log(6 * root)) + root).all()
+    assert (cutoff_bound(t) <= 1.2 * root * np.sqrt(np.log(6 * root)) + root / 2).all()
     assert (np.diff(cutoff_bound(t)) > 0).all()
-    for horizon in (1, 2, 10, 1_000, 10**6):
+    ends = np.exp2(np.arange(50.0))  # of blocks, in which the bound is a line and the headline concave
+    far = np.concatenate([ends, ends + 1])
+    root = np.sqrt(far)
+    assert (cutoff_bound(far) <= 1.2 * root * np.sqrt(np.log(6 * root)) + root / 2).all()
+    for horizon in (*range(1, 3_001), *(10**k for k in range(4, 13))):
         root = math.sqrt(horizon)
-        assert cutoff_bound(horizon, horizon) <= root * math.sqrt(math.log(6 * root)) + root / 2
+        assert cutoff_bound(horizon, horizon) <= 0.76 * root * math.sqrt(math.log(6 * root)) + root / 2
 
 
 def play(name, rounds, seed=0):

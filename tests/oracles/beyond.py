@@ -48,9 +48,7 @@ def member_interval(members: Sequence[float], y: float) -> tuple[float, float]:
 
 def quantile_interval(quantiles: Sequence[float], levels: Sequence[float], y: float) -> tuple[float, float]:
     low = max([level for q, level in zip(quantiles, levels, strict=True) if q < y], default=0.0)
-    at = [level for q, level in zip(quantiles, levels, strict=True) if q == y]
-    above = [level for q, level in zip(quantiles, levels, strict=True) if q > y]
-    return low, max(at) if at else min(above, default=1.0)
+    return low, min([level for q, level in zip(quantiles, levels, strict=True) if q > y], default=1.0)
 
 
 def cdf_interval(values: Sequence[float], thresholds: Sequence[float], y: float) -> tuple[float, float]:
@@ -101,6 +99,25 @@ def exact_range_pvalue(hits: Sequence[int], promised: Sequence[float], order: Se
     return total
 
 
+def sign_range_pvalue(
+    hits: Sequence[int], promised: Sequence[float], order: Sequence[float], clusters: Sequence[int]
+) -> float:
+    """The share of all signs per cluster with a range at least as large, less what signs lack of skewness."""
+    gaps, names = [h - p for h, p in zip(hits, promised, strict=True)], sorted(set(clusters))
+    zeros, observed, reached = [0.0] * len(gaps), range_along(hits, promised, order), 0
+    sums = [sum(gap for gap, name in zip(gaps, clusters, strict=True) if name == one) for one in names]
+    away = [one - sum(sums) / len(sums) for one in sums]
+    squares = sum(one**2 for one in away)
+    skewness = sum(one**3 for one in away) / squares**1.5 if squares > 1e-20 else 0.0
+    shift = 3 * skewness * sum(one**2 for one in sums) ** 0.5 / len(gaps)
+    observed = min(observed, range_along([gap + shift for gap in gaps], zeros, order))
+    for signs in itertools.product((-1, 1), repeat=len(names)):
+        sign = dict(zip(names, signs, strict=True))
+        flipped = [gap * sign[name] for gap, name in zip(gaps, clusters, strict=True)]
+        reached += range_along(flipped, zeros, order) >= observed - 1e-9
+    return reached / 2 ** len(names)
+
+
 def risk_at(y: Sequence[int], p: Sequence[float], least: float) -> tuple[float, float, float]:
     """Coverage, promised and realized risk of the records with confidence of at least `least`."""
     rows = [k for k, v in enumerate(p) if v >= least]
@@ -122,21 +139,35 @@ def area(y: Sequence[int], p: Sequence[float]) -> float:
     return float(np.mean(found))
 
 
+def starts(n: int, risk: float, confidence: float) -> list[tuple[int, float]]:
+    """Sizes and shares: the first start, twice, four times ... its size up to a quarter of n, and n."""
+
+    def smallest(alpha: float) -> int:
+        return next(k for k in itertools.count(1) if (1 - risk) ** k <= alpha + 1e-12)
+
+    allowed = 1 - confidence
+    doubled = [smallest(allowed / 2)]
+    while 8 * doubled[-1] <= n:
+        doubled.append(2 * doubled[-1])
+    if 4 * doubled[0] <= n:
+        share = allowed / 2 / len(doubled)
+        later = [(max(count, smallest(share)), share) for count in doubled[1:]]
+        return [(doubled[0], allowed / 2), *later, (n, share)]
+    return [(smallest(allowed), allowed)] if smallest(allowed) <= n else []
+
+
 def threshold(y: Sequence[int], p: Sequence[float], risk: float, confidence: float) -> float | None:
     """The fallback procedure over sets of predictions strictly above the next one, one test at a time."""
-    first = next(k for k in itertools.count(1) if (1 - risk) ** k <= 1 - confidence + 1e-12)
     levels = sorted({v for v in p if v > 0}, reverse=True)
-    n, starts = len(p), [first]
-    while 4 * starts[-1] <= n:
-        starts.append(2 * starts[-1])
-    starts += [n] * (n >= 8 * first)
-    waiting = list(starts)
-    best, carried = None, 0.0
+    n, waiting = len(p), starts(len(p), risk, confidence)
+    reached = sum(v > 0 for v in p)  # records of confidence 0 are never answered
+    best, carried, first = None, 0.0, waiting[0][0] if waiting else n + 1
     for place, level in enumerate(levels):
         answered = [k for k in range(n) if p[k] >= level]
-        while waiting and len(answered) >= waiting[0]:
-            carried += (1 - confidence) / len(starts)
-            waiting.pop(0)
+        while waiting and len(answered) >= waiting[0][0]:
+            carried += waiting.pop(0)[1]
+        if len(answered) == reached and waiting and first <= reached:  # the last set is all that there is
+            carried += sum(share for _, share in waiting)
         if not carried:
             continue
         errors = sum(1 - y[k] for k in answered)

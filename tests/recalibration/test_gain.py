@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.fits.levels import Levels, costs
-from calibrant.recalibration.assess import Folds
-from calibrant.recalibration.gain import Gains, gain_interval
+from calibrant.recalibration.assess import Folds, Gains, gain_interval
 from calibrant.recalibration.samples import rows_of
 from tests.oracles.assessment import gain_limits
 

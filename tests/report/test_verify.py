@@ -186,3 +186,12 @@ def test_reports_of_every_kind_verify_and_a_changed_row_or_digit_is_found(kind, 
     if log:
         with pytest.raises(cb.InvalidInputError, match="--log TOOL"):
             cb.verify(tmp_path / "r.html", data)
+
+
+def test_reports_of_distributions_cannot_be_verified_yet(files, tmp_path):
+    found = cb.distributions.evaluate(np.arange(20.0), np.arange(60.0).reshape(20, 3), at=[5], draws=9)
+    (tmp_path / "page.json").write_text(json.dumps(found.to_dict()))
+    for report in (tmp_path / "page.json", found.to_html(tmp_path / "page.html")):
+        done = CliRunner().invoke(calibrant, ["verify", str(report), str(files / "data.csv")])
+        assert "got one on forecast distributions" in str(done.exception)
+        assert "cannot be verified yet" in str(done.exception)

@@ -11,10 +11,13 @@ from samples import samples
 import calibrant as cb
 from calibrant.errors import TooFewRecordsError
 from calibrant.metrics.certificates import NoCertificateError
-from calibrant.sketch.sketch import Sketch, certified_measures
+from calibrant.sketch.sketch import Sketch
 
 TRIALS = [
-    (row, {**row.law_options, **extra}) for row in certified_measures() for extra in ({}, *row.variants)
+    (row, {**row.law_options, **extra})
+    for row in cb.measures().values()
+    if row.certified
+    for extra in ({}, *row.variants)
 ]
 EXTRA = [
     ("atb", {"norm": 1}),

@@ -105,3 +105,7 @@ def test_low_degree_sees_what_no_class_shows_alone():
     assert class_low_degree_error(right, moved) > 0.1
     with pytest.raises(cb.InvalidInputError, match="degree"):
         class_low_degree_error(right, table, degree=-1)
+    with pytest.raises(cb.InvalidInputError, match="sample_weight and probabilities must have the same"):
+        class_low_degree_error(right, table, sample_weight=[1.0])
+    with pytest.raises(cb.InvalidInputError, match="sample_weight must have a positive total"):
+        class_low_degree_error([0, None], table[:2], sample_weight=[0, 1], missing="drop")

@@ -35,8 +35,8 @@ def abstain(
     Exit code 0: a threshold with this guarantee exists. 3: too little data to guarantee one.
     """
     refuse_many(file)
-    read, _ = read_table(file, [outcome, prediction], [])
-    y, p = (NamedColumn(read[name], f"column {name!r}") for name in (outcome, prediction))
+    read, _ = read_table(file, [outcome, prediction], [], outcome=outcome)
+    y, p = (NamedColumn.of(read, name) for name in (outcome, prediction))
     log = log_summary()
     if log is not None and log.clustered:
         got, hint = "got some that belong together", "read them in Python and keep one per cluster"

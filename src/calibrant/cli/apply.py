@@ -27,9 +27,9 @@ from calibrant.recalibration.result import RecalibrationWarning
 def apply(map_file: str, file: FileNames, prediction: str, into: str, output: str, json_: bool) -> None:
     """Write FILE with one more column: its predictions recalibrated by MAP.
 
-    MAP is what `calibrant recalibrate` wrote. All rows and columns are kept, in memory that stays bounded;
-    rows whose prediction is missing or outside [0, 1] get no value and are counted. A map that reads
-    covariates takes the columns of the same names, which are held in memory.
+    MAP is what `calibrant recalibrate` wrote. All rows and columns are kept, with bounded memory;
+    rows whose prediction is missing or outside [0, 1] get no value and are counted; text is refused. A map
+    that reads covariates takes the columns of the same names, which are held in memory.
     """
     fitted = load_recalibration(map_file)
     with warnings.catch_warnings(record=True) as caught, progress_bar(shown_name(file)) as progress:
@@ -42,7 +42,7 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
     print_note(f"{pluralize(done.rows, 'row')} written to {output}, with the column {into}")
     if done.unusable:
         lack = pluralize(done.unusable, "row has", "rows have")
-        print_note(f"{lack} no prediction in [0, 1]: no value for them")
+        print_note(f"{lack} no prediction in [0, 1] and no recalibrated one")
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
         lie = pluralize(done.outside, "row lies", "rows lie")

@@ -42,7 +42,7 @@ EXAMPLE = "calibrant check loans.csv -y default -p p --max ece=0.03 --max slope=
               help="How sure a pass or a failure must be; 0 compares the plain values.")  # fmt: skip
 @click.option(
     "--min-records", type=click.IntRange(min=1),
-    help=f"Fewer records than that decide nothing.  [default: {gate.MIN_RECORDS}; 1 with --confidence 0]",
+    help=f"With fewer records, nothing is decided.  [default: {gate.MIN_RECORDS}; 1 with --confidence 0]",
 )  # fmt: skip
 @opt.file_option("--junit", help="Write a JUnit XML file.")
 @opt.flag("--github", help="Print GitHub annotations (automatic in GitHub Actions).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -44,29 +45,32 @@ def classes(
         rule, got = "must be given once for each class", f"got {', '.join(map(repr, predictions))}"
         raise InvalidInputError("--prediction", rule, got, "write -p first -p second -p third")
     refuse_many(file, 2 * len(predictions))  # about 280 bytes per row and class
-    numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
-    occurred, names = class_labels(categories[outcome], predictions, labels)
-    with named_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:
-        result = class_table(
-            occurred, np.column_stack([numbers[name] for name in predictions]), measure=measure,
-            sample_weight=numbers[weight] if weight else None, classes=names, missing=missing, draws=draws,
-            seed=seed, progress=progress,
-        )  # fmt: skip
+    how: dict[str, Any] = {"missing": missing, "draws": draws, "seed": seed}
+    with (
+        class_columns(file, outcome, predictions, weight, labels) as (occurred, probabilities, given),
+        progress_bar("testing classes") as progress,
+    ):
+        result = class_table(occurred, probabilities, measure=measure, progress=progress, **given, **how)
     show_result(result, json_, result.sheet())
 
 
 @contextmanager
-def named_by_option(outcome: str, predictions: tuple[str, ...], weight: str | None) -> Iterator[None]:
-    """Name the columns and the option in place of the arguments that Python has."""
+def class_columns(
+    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, labels: list[str] | None
+) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    """Yield outcomes, probabilities, and the weights and names of classes; errors name columns."""
+    numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
+    occurred, names = class_labels(categories[outcome], predictions, labels)
+    probabilities = np.column_stack([numbers[name] for name in predictions])
     columns = f"columns {', '.join(map(repr, predictions))}"
     known = {"y_true": f"column {outcome!r}", "y_prob": columns, "probabilities": columns}
     known |= {"sample_weight": f"column {weight!r}", "classes": "--labels"}
     try:
-        yield
+        yield occurred, probabilities, {"sample_weight": numbers.get(weight or ""), "classes": names}
     except InvalidInputError as error:
         raise error.with_parts(
             subject=known.get(error.subject, error.subject),
-            rule=error.rule.replace("column of probabilities", "column"),
+            rule=re.sub("column of (probabilities|y_prob)", "column", error.rule),
             hint=error.hint.replace("with classes=,", "with --labels,"),
         ) from None
 

@@ -143,7 +143,7 @@ def _read(
             raise InvalidInputError("--prediction", rule, f"got {name!r} {again} times")
     named = [InputNames.of_columns(outcome, name, weight) for name in predictions]
     numbers = [outcome, *predictions, *([weight] if weight else [])]
-    read, labels = outcome_table(file, numbers, [clusters] if clusters else [])
+    read, labels = outcome_table(file, numbers, [clusters] if clusters else [], outcome)
     masses = read[weight] if weight else None
     for name, names in zip(predictions, named, strict=True):
         checked = check_records(read[outcome], read[name], masses, missing, names)

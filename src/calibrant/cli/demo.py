@@ -19,7 +19,7 @@ from calibrant.files import atomic_write
 @click.option(
     "--rows", type=click.IntRange(1, 10_000_000), default=20_000, help="How many loans to generate."
 )
-@click.option("--seed", default=1, help="Seed of the generator and of the evaluation.")
+@click.option("--seed", default=1, help="Seed of the generated loans.")
 @partial(page_out, default="calibrant-demo.html", words="Report to write; an empty name writes none.")
 @file_option(
     "--csv", "table", default="calibrant-demo.csv",
@@ -32,7 +32,7 @@ def demo(rows: int, seed: int, html: SavedPage, table: str, json_: bool) -> None
     print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
     groups = {"employment": data.employment, "region": data.region}
     heading = html.heading(f"Generated loans: {rows:,} predicted default probabilities")
-    evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=seed, **heading)
+    evaluation = evaluate(data.outcome, data.prediction, groups=groups, **heading)
     next_step = next_command(evaluation.verdict, [table], "default", "p") if table else ""
     show_evaluation(evaluation, json_, next_step=next_step)
     if table:

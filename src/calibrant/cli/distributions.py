@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -10,11 +12,11 @@ import numpy as np
 from calibrant.cli import options as opt
 from calibrant.cli import output as out
 from calibrant.cli.rows import refuse_many, shown_name
-from calibrant.distributions.tables import horizon_table, interval_coverage
+from calibrant.distributions.tables import interval_coverage
+from calibrant.distributions.thresholds import HorizonTable, horizon_table
 from calibrant.errors import InvalidInputError
-from calibrant.evaluation.distributions import DistributionEvaluation, evaluate_distributions
-from calibrant.evaluation.tables import leading_groups
-from calibrant.groups.audit_result import group_table
+from calibrant.evaluation.distributions import evaluate_distributions
+from calibrant.inputs import NamedColumn
 from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
 
@@ -35,6 +37,7 @@ FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
 @opt.column_option("--strata", help="Column of groups that are censored differently.")
 @click.option("--at", type=opt.THRESHOLDS, metavar="Z,Z", help="Thresholds to check, fixed beforehand.")
 @opt.grouped
+@opt.column_option("--clusters", help="Rows that belong together (days of one storm).")
 @opt.missing
 @out.page_out
 @out.charts_out
@@ -45,7 +48,8 @@ def distributions(
     file: FileNames, outcome: str | None, members: list[str] | None, quantiles: list[str] | None,
     cdf: list[str] | None, lower: str | None, upper: str | None, coverage: float | None, time: str | None,
     event: str | None, strata: str | None, at: list[float] | None, groups: list[str] | None,
-    missing: Missing, html: out.SavedPage, charts: out.SavedCharts, draws: int, seed: int | None, json_: bool,
+    clusters: str | None, missing: Missing, html: out.SavedPage, charts: out.SavedCharts, draws: int,
+    seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Check forecast distributions in FILE: too narrow, too wide, biased or fine, and for whom.
 
@@ -54,37 +58,58 @@ def distributions(
     given = [members, quantiles, cdf, lower]
     if sum(one is not None for one in given) != 1 or (lower is None) != (upper is None):
         raise InvalidInputError("distributions", f"needs one of {FORMS}", "got none or several")
+    censoring = time is not None or event is not None
+    if censoring:
+        opt.refuse_typed("excludes --time", "outcome", "at", "groups", "clusters", "html")
+    elif lower is not None:
+        opt.refuse_typed(
+            "needs --members, --quantiles or --cdf", "at", "groups", "clusters", "html", "charts"
+        )
+    if lower is None:
+        opt.refuse_typed("needs --lower and --upper", "coverage")
+    if not censoring:
+        opt.refuse_typed("needs --time", "strata")
     refuse_many(file, (len(members or quantiles or cdf or "lu") + 1) // 2)  # about 70 bytes per column
     how: dict[str, Any] = {"missing": missing, "draws": draws, "seed": seed}
-    if time is not None or event is not None:
+    drawn: Mapping[str, Any] = {}
+    if censoring:
         found: Any = _horizons(file, time, event, strata, cdf, how)
+        drawn = {"horizons": lambda: _drawn(found)}
     elif outcome is None:
         raise click.UsageError("Missing option '--outcome' / '-y'.", click.get_current_context())
     elif lower is not None and upper is not None:
-        numbers, _ = read_table(file, [outcome, lower, upper], [])
         if coverage is None:
             raise InvalidInputError("--lower and --upper", "need --coverage", "got none")
-        found = interval_coverage(numbers[outcome], numbers[lower], numbers[upper], coverage=coverage, **how)
+        numbers, _ = read_table(file, [outcome, lower, upper], [])
+        columns = (NamedColumn.of(numbers, name) for name in (outcome, lower, upper))
+        found = interval_coverage(*columns, coverage=coverage, **how)
     else:
         names, places = (members, []) if members else _pairs(quantiles or cdf or [])
-        read, others = read_table(file, [outcome, *names], groups or [])
+        labels = list(dict.fromkeys([*(groups or []), *([clusters] if clusters else [])]))
+        read, others = read_table(file, [outcome, *names], labels)
+        table = np.column_stack([read[name] for name in names])
         how |= {"levels": places} if quantiles else {"thresholds": places} if cdf else {}
+        forecast = NamedColumn(table, f"columns {', '.join(map(repr, names))}")
         found = evaluate_distributions(
-            read[outcome], np.column_stack([read[name] for name in names]), at=at,
+            NamedColumn.of(read, outcome), forecast, at=at,
             groups={name: others[name] for name in groups} if groups else None,
+            clusters={clusters: others[clusters]} if clusters else None,
             **html.heading(f"Forecasts of {outcome} in {shown_name(file)}"), **how,
         )  # fmt: skip
-    drawn = _charts(found) if charts else {}
+        drawn = found.charts if charts else {}
     charts.check(drawn)
     if html:
-        if not isinstance(found, DistributionEvaluation):
-            raise InvalidInputError("--html", "needs --members, --quantiles or --cdf alone")
         html.write(found)
     charts.write(drawn)
-    if isinstance(found, DistributionEvaluation):
-        _show(found, json_)
-    else:
-        out.show_result(found, json_, found.sheet())
+    out.show_result(found, json_, *found.tables())
+    if not json_:
+        out.print_note(f"seed {found.seed}")
+
+
+def _drawn(found: HorizonTable) -> object:
+    from calibrant.report.charts.distributions import curve_of_tests
+
+    return curve_of_tests(found)
 
 
 def _horizons(
@@ -95,9 +120,9 @@ def _horizons(
         raise InvalidInputError("--time", "needs --event and --cdf", hint="--cdf p1=1,p2=2")
     names, horizons = _pairs(cdf)
     read, others = read_table(file, [time, event, *names], [strata] if strata else [])
-    predictions = {horizon: read[name] for name, horizon in zip(names, horizons, strict=True)}
-    labels = others[strata] if strata else None
-    return horizon_table(read[time], read[event], predictions, strata=labels, **how)
+    predictions = {end: NamedColumn.of(read, name) for name, end in zip(names, horizons, strict=True)}
+    times, events, labels = NamedColumn.of(read, time), NamedColumn.of(read, event), others.get(strata or "")
+    return horizon_table(times, events, predictions, strata=labels, **how)
 
 
 def _pairs(texts: list[str]) -> tuple[list[str], list[float]]:
@@ -112,29 +137,9 @@ def _pairs(texts: list[str]) -> tuple[list[str], list[float]]:
             rule, hint = "must be NAME=NUMBER", "such as q05=0.05,q50=0.5"
             raise InvalidInputError("a column", rule, f"got {text!r}", hint)
         names.append(name)
-    order = np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers, kind="stable").tolist()
+    for one, other in pairwise(order):
+        if numbers[one] == numbers[other]:
+            got = f"got {numbers[one]:g} for {names[one]} and {names[other]}"
+            raise InvalidInputError("columns", "must have different numbers", got, "leave one of them out")
     return [names[k] for k in order], [numbers[k] for k in order]
-
-
-def _charts(found: Any) -> Any:
-    from calibrant.report.charts.distributions import horizon_curve
-
-    if isinstance(found, DistributionEvaluation):
-        return found.charts
-    return {"horizons": lambda: horizon_curve(found)} if hasattr(found, "horizons") else {}
-
-
-def _show(found: DistributionEvaluation, json_: bool) -> None:
-    if json_:
-        out.show_json(found.to_dict())
-        return
-    out.print_sentences(f"{found.verdict}\n")
-    for part in (found.quantiles, found.thresholds):
-        if part is not None:
-            out.print_sentences(str(part))
-            out.show_sheet(part.sheet())
-            out.print_result()
-    for audited in (found.bias_by_group, found.width_by_group):
-        if audited is not None:
-            out.show_sheet(group_table(leading_groups(audited)))
-    out.print_note(f"seed {found.seed}")

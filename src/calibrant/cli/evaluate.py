@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,7 @@ from calibrant.cli import options as opt
 from calibrant.cli import output as out
 from calibrant.cli import rows
 from calibrant.cli.output import one_line, print_result, show_sheet
-from calibrant.cli.reading import CensoredColumn, log_summary, rows_typed, takes_censored
+from calibrant.cli.reading import CensoredColumn, log_options_typed, log_summary, rows_typed, takes_censored
 from calibrant.errors import InvalidInputError
 from calibrant.evaluation import tables
 from calibrant.evaluation.evaluate import Evaluation
@@ -23,8 +23,10 @@ from calibrant.formatting import format_value
 from calibrant.groups.audit_result import group_table, group_values
 from calibrant.inference.testing import CLASSIC
 from calibrant.io.read import FileNames
-from calibrant.logs.evaluation import LogEvaluation
 from calibrant.sketch.sketch import Sketch
+
+if TYPE_CHECKING:
+    from calibrant.logs.evaluation import LogEvaluation
 
 
 @click.command(
@@ -60,7 +62,8 @@ def evaluate(
     """
     log = log_summary()
     sketch = rows.sketch_if_needed(file, **columns, by=groups)
-    whose = f"{columns['prediction']} in" if sketch is None else "sketch"
+    event = f" of {columns['outcome']}" if isinstance(columns["outcome"], CensoredColumn) else ""
+    whose = f"{columns['prediction']}{event} in" if sketch is None else "sketch"
     default = f"{whose} {rows.shown_name(file)}"
     with rows.progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "progress": progress, "draws": draws}
@@ -82,14 +85,19 @@ def evaluate(
             evaluation = replace(evaluation, columns=recorded)
     drawn = evaluation.charts if charts else {}
     charts.check(drawn)
-    answered = LogEvaluation.of(evaluation, log) if log is not None else None
+    answered = None
+    if log is not None:
+        from calibrant.logs.evaluation import LogEvaluation
+
+        answered = LogEvaluation.of(evaluation, log)
     if html:
         html.write(answered or evaluation)  # files first: the reader of stdout may stop early
     charts.write(drawn)
     named = columns["outcome"], columns["prediction"], columns["weight"]
-    next_step = next_command(evaluation.verdict, rows_typed(), *named)
+    missing = ["--missing", columns["missing"]] if opt.typed("missing") else []
+    next_step = next_command(evaluation.verdict, rows_typed(), *named, missing)
     if log is not None and evaluation.verdict.action == "recalibrate":
-        given = [*opt.files_read(), "--log", log.tool]
+        given = [*opt.files_read(), "--log", log.tool, *log_options_typed(), *missing]
         next_step = shlex.join(["calibrant", "recalibrate", *given, "-o", "map.json"])
     show_evaluation(evaluation, json_, sketch, next_step, answered)
 
@@ -140,7 +148,12 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
 
 
 def next_command(
-    verdict: Verdict, files: list[str], outcome: str | None, prediction: str | None, weight: str | None = None
+    verdict: Verdict,
+    files: list[str],
+    outcome: str | None,
+    prediction: str | None,
+    weight: str | None = None,
+    missing: list[str] | None = None,
 ) -> str:
     given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]
     columns = [*given, "-p", prediction] if outcome and prediction else []
@@ -148,11 +161,13 @@ def next_command(
     by_groups_of_a_sketch = verdict.group_columns and not columns and "--log" not in files
     if verdict.action == "recalibrate" and not by_groups_of_a_sketch:  # which needs the rows
         groups = ["--groups", ",".join(verdict.group_columns)] if verdict.group_columns else []
-        return shlex.join(["calibrant", "recalibrate", *map(str, data), *groups, "-o", "map.json"])
+        return shlex.join(
+            ["calibrant", "recalibrate", *map(str, data), *(missing or []), *groups, "-o", "map.json"]
+        )
     if verdict.action == "monitor" and columns and not isinstance(outcome, CensoredColumn):
         return shlex.join(["calibrant", "monitor", *map(str, data)])
     if verdict.action == "check groups" and columns:
-        return shlex.join(["calibrant", "evaluate", *map(str, data), "--groups", "COLUMN"])
+        return shlex.join(["calibrant", "evaluate", *map(str, data), *(missing or []), "--groups", "COLUMN"])
     return verdict.next_step
 
 

@@ -19,7 +19,7 @@ from calibrant.cli.exit_codes import BAD_INPUT, CLOSED_PIPE, UNDECIDED
 from calibrant.cli.options import ORIGINAL_FILES, SPOOLED, refuse_repeated
 from calibrant.cli.output import guard_output, one_line, open_closed_streams
 from calibrant.cli.reading import LOG_OPTIONS, TOOL, TYPED, log_hint
-from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
+from calibrant.errors import CalibrantError, Hint, TooFewRecordsError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished
 from calibrant.io.csv_dialect import read_dialect
 from calibrant.io.session import TEXT_FORMATS
@@ -107,7 +107,7 @@ def run_command() -> int:
         if os.environ.get("CALIBRANT_TRACEBACK"):
             raise
         _print_error(_worded(error))
-        return UNDECIDED if isinstance(error, TooFewClustersError) else BAD_INPUT
+        return UNDECIDED if isinstance(error, TooFewRecordsError) else BAD_INPUT
 
 
 def _stop_cleanly() -> None:
@@ -154,7 +154,7 @@ def error_text(error: CalibrantError, command: click.Command | None, meta: dict[
     """Word an error for the command line: options as they are typed, and the line of the file."""
     if not error.subject:
         return str(error)
-    subject, got, hint = error.subject, error.got, error.hint
+    subject, got, hint = _typed_subject(error, command), error.got, error.hint
     for path in meta.get(SPOOLED, ()):
         subject = subject.replace(f"file {path!r}", "standard input")
     if error.place is not None:
@@ -168,6 +168,14 @@ def error_text(error: CalibrantError, command: click.Command | None, meta: dict[
     if isinstance(hint, Hint):
         hint = hint.worded(lambda name, value: _typed_option(name, value, command, bool(meta.get(TOOL))))
     return str(error.with_parts(subject=subject, got=got, hint=str(hint), place=None))
+
+
+def _typed_subject(error: CalibrantError, command: click.Command | None) -> str:
+    """Name the option where an argument that it sets is refused: --min-size for min_size."""
+    if command is None or isinstance(error, TooFewRecordsError):  # whose subjects are not arguments
+        return error.subject
+    options = (one for one in command.params if isinstance(one, click.Option))
+    return next((one.opts[0] for one in options if one.name == error.subject), error.subject)
 
 
 def _typed_option(name: str, value: Any, command: click.Command | None, log: bool) -> str:

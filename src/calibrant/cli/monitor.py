@@ -53,9 +53,9 @@ def monitor(
 
     Exit code 0: no alarm. 1: the alarm is on, now or since an earlier run. 2: bad input or usage. However
     often you look and however long the stream, a false alarm ever has probability at most alpha. Each
-    prediction must have been fixed before its outcome was known. The state is written whole and last of all:
-    a run that was stopped before has changed nothing and can be repeated. Rows given again after a complete
-    run are refused unless --same counts them again; --grown skips those of a file that grows.
+    prediction must have been fixed before its outcome was known. The state is written last and as a whole: a
+    run that is stopped early changes nothing and can be repeated. Rows given again after a complete run are
+    refused unless --same counts them again; --grown skips those of a file that grows.
     """
     if grown and not state:
         raise InvalidInputError("--grown", "needs --state", "got none")

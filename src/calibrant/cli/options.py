@@ -207,8 +207,8 @@ missing = click.option(
     "--missing", type=click.Choice(["error", "drop"]), default="error",
     help="Refuse rows with a missing value, or leave them out and count them.",
 )  # fmt: skip
-grouped = columns_option("--groups", help="Columns whose values are groups to look at.")
-same_option = flag("--same", help="Count rows even if the state has counted the same.")
+grouped = columns_option("--groups", help="Columns whose values are the groups to look at.")
+same_option = flag("--same", help="Count rows again that the state has already counted.")
 as_json = flag("--json", "json_", help="Print one JSON object on stdout.")
 seed = click.option("--seed", type=int, default=0, help="Seed of everything random.")
 order_option = column_option("--order", help="Column to sort the rows by.  [default: the order of the file]")

@@ -139,12 +139,12 @@ def with_showing_options(command: click.Command) -> click.Command:
     def add(*names: str, **settings: Any) -> None:
         command.params.append(click.Option(names, **settings))
 
-    text = "How to print the results; csv has the tables alone."
+    text = "How to print the results; csv prints only the tables."
     add("--format", "form", type=click.Choice(FORMATS), default="table", help=text)
     if "--output" not in known:
         text = "File to write the results to, in place of stdout."
         add("--output", "-o", "printed", type=click.Path(dir_okay=False), help=text)
-    add("--quiet", "-q", is_flag=True, help="Print results and errors alone, no notes.")
+    add("--quiet", "-q", is_flag=True, help="Print only results and errors, no notes.")
 
     @wraps(run)
     def shown(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
@@ -366,7 +366,7 @@ def charts_out(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(charts: tuple[str, ...], chart_text: str, **options: Any) -> Any:
         return command(charts=SavedCharts(charts, chart_text), **options)
 
-    words = "What a saved chart says of itself; papers have captions of their own."
+    words = "Text to keep on a saved chart; papers have their own captions."
     text = click.option("--chart-text", type=click.Choice(TEXTS), default="none", help=words)
     words = "Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf."
     chart = click.option("--chart", "charts", multiple=True, metavar="NAME=FILE", help=words)

@@ -11,9 +11,13 @@ from calibrant.cli.output import print_note, print_result, print_sentences, show
 from calibrant.cli.rows import read_predictions
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.formatting import confidence_text, pluralize
-from calibrant.inference.planning import ALTERNATIVES, detectable_distance, required_samples
+from calibrant.inference.planning import (
+    ALTERNATIVES,
+    detectable_distance,
+    required_samples,
+    validation_sample_size,
+)
 from calibrant.inference.testing import DEFAULT_TEST
-from calibrant.inference.validation import validation_sample_size
 from calibrant.io.read import FileNames
 from calibrant.metrics.lookup import find_measure
 from calibrant.records import Missing
@@ -94,7 +98,7 @@ def plan(
         except TooFewRecordsError as error:  # constant predictions have no slope, but a distance
             if asked == 0:
                 raise
-            print_note(str(error))
+            print_note(f"No records for narrow intervals: {error.with_parts(hint='')}")
     if tolerance:
         planned = required_samples(accept=accept, reject=reject, confidence=confidence, measure=measure)
     elif distance is not None:

@@ -72,7 +72,7 @@ def with_reading_options(command: click.Command) -> click.Command:
     add("--decimal", "Decimal mark of numbers in text files.", type=marks, default=".", show_default=False)
     add("--percent", "Read 12 % as 0.12; numbers without the sign stay as they are.", is_flag=True)
     add("--table", "Table of a .duckdb file.", is_eager=True)
-    add("--query", "SELECT to run on a .duckdb file, which is opened for reading alone.", is_eager=True)
+    add("--query", "SELECT to run on a .duckdb file, which is opened read-only.", is_eager=True)
     tools = click.Choice(["lm-eval", "inspect", "auto"])
     text = "FILE is a log of this tool: confidence and correctness of answers."
     add("--log", text, type=tools, is_eager=True)
@@ -81,7 +81,7 @@ def with_reading_options(command: click.Command) -> click.Command:
     if "--outcome" in known and command.name not in OTHER_OUTCOMES:
         add("--pos-label", "Label of the outcome that counts as 1; the other one counts as 0.")
     if "--prediction" in known and command.name != "classes":
-        text = "Ends of the scale of the predictions if it is not 0 to 1, such as 1:10."
+        text = "Scale of the predictions, if it is not 0 to 1, such as 1:10."
         add("--scale", text, type=SCALE, metavar="LOW:HIGH")
 
     @functools.wraps(run)
@@ -165,15 +165,20 @@ def rows_typed() -> list[str]:
     return [*words, "--percent"] if typed("percent") else words
 
 
-def chosen_log(context: click.Context | None = None) -> tuple[str | None, Options] | None:
-    from calibrant.logs.answer import Options
+def log_options_typed() -> list[str]:
+    given = click.get_current_context().meta.get("calibrant.log_option") or ()
+    return [word for text in given for word in ("--log-option", text)]
 
+
+def chosen_log(context: click.Context | None = None) -> tuple[str | None, Options] | None:
     meta = (context or click.get_current_context()).meta
     tool, given = meta.get(TOOL), meta.get("calibrant.log_option") or ()
     if tool is None:
         if given:
             raise InvalidInputError("--log-option", "needs --log", hint="--log auto")
         return None
+    from calibrant.logs.answer import Options
+
     chosen: dict[str, Any] = {}
     for text in given:
         name, equal, value = text.partition("=")
@@ -188,7 +193,10 @@ def chosen_log(context: click.Context | None = None) -> tuple[str | None, Option
             raise InvalidInputError(f"--log-option {name}", "must be a number", got) from None
         if name == "filter" and value.isdecimal():
             chosen[name] = int(value)
-    return None if tool == "auto" else tool, Options(**chosen)
+    try:
+        return None if tool == "auto" else tool, Options(**chosen)
+    except CalibrantError as error:
+        raise error.with_parts(subject=f"--log-option {error.subject}") from None
 
 
 def log_hint(error: click.ClickException, files: Sequence[str]) -> str:
@@ -307,16 +315,16 @@ def takes_censored(command: F) -> F:
 
 
 def outcome_table(
-    path: FileNames, numbers: list[str], categories: Sequence[str]
+    path: FileNames, numbers: list[str], categories: Sequence[str], outcome: str = ""
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read columns as `calibrant.io.read.read_table` does; a censored outcome is computed."""
     asked = next((name for name in numbers if isinstance(name, CensoredColumn)), None)
     if asked is None:
-        return read_table(path, numbers, list(categories))
+        return read_table(path, numbers, list(categories), outcome=outcome)
     others = [name for name in numbers if name is not asked]
     labels = [*categories, *([asked.strata] if asked.strata else [])]
     main, labels_read = read_table(path, list(dict.fromkeys([asked.time, asked.event, *others])), labels)
-    time, event = (NamedColumn(main[name], f"column {name!r}") for name in (asked.time, asked.event))
+    time, event = (NamedColumn.of(main, name) for name in (asked.time, asked.event))
     strata = labels_read[asked.strata] if asked.strata else None
     # missing outcomes are refused or dropped with all the others
     made = censored(time, event, asked.horizon, strata=strata, missing="drop")

@@ -11,13 +11,12 @@ from math import isnan
 from typing import Any
 
 import click
-import numpy as np
 
 from calibrant.cli import options as opt
-from calibrant.cli.classes import class_labels, named_by_option
+from calibrant.cli.classes import class_columns
 from calibrant.cli.exit_codes import FAILED, UNDECIDED
 from calibrant.cli.output import print_note, print_result, print_sentences, show_json, show_sheet, show_table
-from calibrant.cli.reading import outcome_table, takes_censored
+from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.files import atomic_write
@@ -60,7 +59,7 @@ ROW_OPTIONS = "--covariates, --groups and --clusters"
     "--option", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat."
 )
 @click.option("--weights", type=click.Choice(["sampling", "frequency"]), default="sampling",
-              help="Whether weights are of sampling, or count equal records.")  # fmt: skip
+              help="Whether weights are sampling weights or counts of equal records.")  # fmt: skip
 @opt.columns_option("--covariates", help="Columns for methods that repair groups.")
 @opt.columns_option(
     "--groups", help="As --covariates; their values, alone and in pairs, are audited as by evaluate --groups."
@@ -121,7 +120,8 @@ def recalibrate(
                     if covariates or groups or clusters:
                         rule = "do not apply to several classes"
                         raise InvalidInputError(ROW_OPTIONS, rule, hint="leave them out")
-                    fitted = _fitted_classes(file, outcome, several, weight, missing, options, labels)
+                    with class_columns(file, outcome, several, weight, labels) as (occurred, rates, given):
+                        fitted = fit(occurred, rates, missing=missing, **given, **options)
                 else:
                     opt.refuse_typed("needs three columns or more in --prediction", "labels")
                     fitted = _fitted(file, columns, covariates, groups or [], clusters, options)
@@ -145,7 +145,7 @@ def recalibrate(
         fitted.save(written)
     _show(fitted, written, json_)
     if harms:
-        words = "written all the same" if force else "nothing written; --force overrides"
+        words = "written anyway" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
         sys.exit(0 if force else FAILED)
 
@@ -187,19 +187,6 @@ def _fitted(
         y, p, sample_weight=masses, covariates={name: read[name] for name in covariates} or None,
         clusters=read[clusters] if clusters else None, missing=columns["missing"], **options,
     )  # fmt: skip
-
-
-def _fitted_classes(
-    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
-    options: dict[str, Any], labels: list[str] | None,
-) -> Recalibration:  # fmt: skip
-    numbers, columns = outcome_table(file, [*predictions, *([weight] if weight else [])], [outcome])
-    occurred, names = class_labels(columns[outcome], predictions, labels)
-    with named_by_option(outcome, predictions, weight):
-        return fit(
-            occurred, np.column_stack([numbers[name] for name in predictions]),
-            sample_weight=numbers[weight] if weight else None, classes=names, missing=missing, **options,
-        )  # fmt: skip
 
 
 def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from calibrant.cli.reading import CensoredColumn, outcome_table
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inputs import InputNames
+from calibrant.inputs import InputNames, NamedColumn, checked_predictions
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_table
 from calibrant.io.session import FORMATS, HINTS_FOR_OTHER_FORMATS
 from calibrant.online.monitor import GroupMonitor
@@ -55,8 +55,14 @@ def read_rows(
 def read_checked(
     file: FileNames, *, labels: Sequence[str] = (), kind: OutcomeKind = "shares", **columns: Any
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Return outcomes, predictions and weights, which errors call by their columns, and the other columns."""
     given, _, read = _read_and_check(file, labels, kind, **columns)
-    return *given, read
+    names = (f"column {columns[role]!r}" for role in ("outcome", "prediction", "weight"))
+    y, p, weights = (
+        NamedColumn(column, name) if isinstance(column, np.ndarray) else column
+        for column, name in zip(given, names, strict=True)
+    )
+    return y, p, weights, read
 
 
 def _read_and_check(
@@ -65,7 +71,7 @@ def _read_and_check(
 ) -> tuple[tuple[Any, Any, Any], ValidRows, dict[str, Any]]:  # fmt: skip
     names = InputNames.of_columns(outcome, prediction, weight)
     wanted = [outcome, prediction, *([weight] if weight else [])]
-    numbers, read = outcome_table(file, wanted, list(dict.fromkeys(labels)))
+    numbers, read = outcome_table(file, wanted, list(dict.fromkeys(labels)), outcome)
     given = (numbers[outcome], numbers[prediction], numbers[weight] if weight else None)
     checked = check_records(*given, missing, names, kind)
     refuse_swapped(swapped(checked), names)
@@ -73,8 +79,6 @@ def _read_and_check(
 
 
 def read_predictions(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:
-    from calibrant.inference.planning import checked_predictions
-
     read = read_table(file, [prediction], [])[0][prediction]
     kept = read if missing == "error" else read[~np.isnan(read)]
     hint = "pass --missing drop to leave such rows out"
@@ -165,7 +169,7 @@ def read_ordered(
         got = f"got {outcome!r} twice"
         raise InvalidInputError("--outcome and --prediction", "must be different columns", got)
     names = list(dict.fromkeys([*([order] if order else []), *others]))
-    read, columns = read_table(file, [outcome, prediction], names)
+    read, columns = read_table(file, [outcome, prediction], names, outcome=outcome)
     y, p = read[outcome], read[prediction]
     column = f"column {prediction!r}"
     reject_rows(column, "must not be missing", p, np.isnan(p), "leave rows without a prediction out")

@@ -32,7 +32,7 @@ from calibrant.sketch.sketch import Sketch, merge
 @flag("--same", help="Count files even if two have the same contents.")
 @as_json
 def sketch(files: Sequence[str], output: str, same: bool, json_: bool, **options: Any) -> None:
-    """Summarize FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
+    """Summarize FILES (CSV or Parquet, names or globs) into one sketch, with bounded memory.
 
     Evaluate it with `calibrant evaluate day.sketch`, add days up with `calibrant merge`. The output appears
     complete or not at all; a name that ends in .parquet is written as Parquet. Two files of the same contents
@@ -74,6 +74,6 @@ def add_sketches(sketches: Sequence[str], output: str, same: bool, json_: bool) 
     Two sketches with the same contents are refused, and so is the sketch of a day with that of a month that
     contains it: the same day would count twice.
     """
-    hint = "leave one out; --same adds them up all the same"
+    hint = "leave one out; --same adds them up anyway"
     loaded = [Sketch.load(name) for name in sketches] if same else different_sketches(sketches, hint)
     write(merge(*loaded), output, json_)

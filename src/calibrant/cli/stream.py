@@ -57,11 +57,10 @@ def stream(
 ) -> None:  # fmt: skip
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
-    Writes a CSV file with the columns named here (those of --keep are copied) and the column `calibrated`,
-    in the order of FILE, and prints the certificate
-    and the scores of raw and calibrated side by side. The state is written whole and last of all: a run that
-    was stopped before has changed nothing and can be repeated. Rows that the state has learned are refused
-    unless --same learns them again.
+    Writes a CSV file with the columns named here, copies of those of --keep, and the column `calibrated`, in
+    the order of FILE; prints the certificate, and the scores of raw and calibrated predictions. The state is
+    written last and as a whole: a run that is stopped early changes nothing and can be repeated. Rows that
+    the state has learned are refused unless --same learns them again.
     """
     if out and Path(out).suffix.lower() != ".csv":
         raise InvalidInputError("--output", "must end in .csv", f"got {out!r}")

@@ -11,6 +11,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.formatting import pluralize
 from calibrant.io.read import FileNames
 from calibrant.metrics.lookup import measures
+from calibrant.parallel import DRAWS
 from calibrant.records import Missing
 from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap, worst_truth
 from calibrant.truthfulness.lies import RULES, Incentives
@@ -28,7 +29,9 @@ EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 @click.option("--n", "rounds", type=int, help="Rounds (1 to 3): find the truth that tempts most.")
 @opt.flag("--sequential", help="Tell the forecaster each outcome before the next report.")
 @opt.option_of(truthfulness_gap, "--budget", help="Seconds to search, per measure.")
-@click.option("--draws", type=int, help="Replays of the outcomes of FILE; 999, fewer for many predictions.")
+@click.option(
+    "--draws", type=int, help=f"Replays of the outcomes of FILE; {DRAWS}, fewer for many predictions."
+)
 @opt.missing
 @opt.seed
 @opt.as_json

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
+from calibrant.clusters import Clusters, clusters_of
+from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewClustersError, reject_rows
+from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inputs import check_missing, numeric_vector, to_array
+from calibrant.inputs import (
+    check_aligned,
+    check_missing,
+    numeric_vector,
+    row_labels,
+    subject_of,
+    to_array,
+)
+from calibrant.kernels.ordering import RowIndex, canonical
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array
 
 MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
+LEAST_JUMP = 1e-12  # of F; less is rounding
+MIN_CLUSTERS = 10
 ALPHA = 0.05  # of the tests of a table together
 USUAL_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantiles, where the forecast has all of them
 MISSING = """\
@@ -47,6 +60,20 @@ class Members:
         (below, equal), cells = below_and_equal(self.values, y), self.values.shape[1] + 1
         return below / cells, (below + equal + 1) / cells
 
+    @property
+    def bounds(self) -> Array:
+        """The ends of the cells between ranks, which outcomes fill alike."""
+        return np.linspace(0, 1, self.values.shape[1] + 2)
+
+    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield the part of each outcome up to every inner bound, least and most."""
+        return spread_evenly(*self.pit(y), self.bounds)
+
+    def places(self, y: Array) -> Array:
+        """Return the possible ends of `pit` in each row: ties of members and outcome have none inside."""
+        pooled = np.sort(np.column_stack([self.values, y]), axis=1)
+        return np.where(pooled[:, 1:] > pooled[:, :-1], self.bounds[1:-1], 0.0)
+
     def cdf(self, z: float) -> Array:
         return np.asarray(np.mean(self.values <= z, axis=1))
 
@@ -55,6 +82,11 @@ class Members:
         m = self.values.shape[1]
         rank = min(max(round(level * (m + 1)), 1), m)
         return self.values[:, rank - 1], rank / (m + 1), rank / (m + 1)
+
+    def pooled_quantile(self, level: float, y: Array) -> Array:
+        """Return the value of that rank among the members and the outcome, which does not say whose it is."""
+        rank = round(level * (self.values.shape[1] + 1))
+        return np.clip(y, self.values[:, rank - 2] if rank > 1 else -np.inf, self.values[:, rank - 1])
 
     def crps(self, y: Array, fair: bool = False) -> Array | None:
         """Return the score; the fair one, for two members at least, does not reward too narrow ensembles."""
@@ -75,9 +107,23 @@ class Quantiles:
     name: ClassVar = "quantiles"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        bounds = np.concatenate([[0.0], self.levels, [1.0]])
         below, equal = below_and_equal(self.values, y)
-        return bounds[below], bounds[below + np.maximum(equal, 1)]
+        return self.bounds[below], self.bounds[below + equal + 1]  # at a quantile, F may jump past its level
+
+    @property
+    def bounds(self) -> Array:
+        return np.concatenate([[0.0], self.levels, [1.0]])
+
+    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield which outcomes lie below each quantile, and which do not exceed it.
+
+        The quantile of a distribution with jumps promises its level to lie between their probabilities.
+        """
+        for quantile in self.values.T:
+            yield (y < quantile).astype(np.float64), (y <= quantile).astype(np.float64)
+
+    def places(self, y: Array) -> Array:
+        return np.broadcast_to(self.levels, self.values.shape)
 
     def cdf(self, z: float) -> Array:
         below, rows = np.sum(self.values <= z, axis=1), np.arange(len(self.values))
@@ -102,11 +148,18 @@ class CdfValues:
     thresholds: Array
     name: ClassVar = "CDF values"
     levels: ClassVar = ()
+    bounds: ClassVar = np.linspace(0, 1, 21)
 
     def pit(self, y: Array) -> tuple[Array, Array]:
         padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
         rows, place = np.arange(len(y)), np.searchsorted(self.thresholds, y)
         return padded[rows, place], padded[rows, place + 1]
+
+    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
+        return spread_evenly(*self.pit(y), self.bounds)
+
+    def places(self, y: Array) -> Array:
+        return self.values
 
     def cdf(self, z: float) -> Array:
         place = np.flatnonzero(self.thresholds == z)
@@ -122,7 +175,7 @@ class CdfValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
-    """Any object with a vectorized `cdf`; `ppf` gives quantiles and CRPS, `pmf` says where F jumps."""
+    """Any object with a vectorized `cdf`; `ppf` gives quantiles and CRPS, `pmf` the jumps of counts."""
 
     given: Any
     n: int
@@ -130,9 +183,11 @@ class Distribution:
     name: ClassVar = "distribution"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
+        """Return F just below the outcome, where that is less, and F there."""
         high = self._call("cdf", y)
-        low = high - self._call("pmf", y) if hasattr(self.given, "pmf") else high
-        return np.clip(low, 0, 1), high
+        counts = hasattr(self.given, "pmf")  # some have no F between whole numbers
+        low = high - self._call("pmf", y) if counts else self._call("cdf", np.nextafter(y, -np.inf))
+        return np.clip(np.where(high - low > LEAST_JUMP, low, high), 0, 1), high
 
     def cdf(self, z: float) -> Array:
         return self._call("cdf", np.full(len(self.rows), float(z)))
@@ -140,13 +195,16 @@ class Distribution:
     def quantile(self, level: float) -> tuple[Array, float, float | Array]:
         """Return the quantile, its level, and F there, which exceeds the level where F jumps."""
         q = self._quantiles(level)
-        return q, level, self._call("cdf", q) if hasattr(self.given, "pmf") else level
+        reached = self._call("cdf", q)
+        return q, level, np.where(reached - level > LEAST_JUMP, reached, level)
 
     def crps(self, y: Array) -> Array | None:
         if self.inverse is None:
             return None
-        low, high = self.pit(y)
-        return self._discrete_crps(y) if np.any(high > low) else self._continuous_crps(y, high)
+        points = y, self._quantiles(0.5)  # far from there, jumps may be less than rounding
+        if not any(np.any(high > low) for low, high in map(self.pit, points)):
+            return self._continuous_crps(y, self._call("cdf", y))
+        return self._discrete_crps(y) if hasattr(self.given, "pmf") else None
 
     def _continuous_crps(self, y: Array, u: Array) -> Array:
         """Integrate 2 (1[y <= q] - level) (q - y) over levels, on both sides of F(y), by tanh-sinh."""
@@ -192,12 +250,19 @@ class Distribution:
             got = f"got {type(error).__name__}: {error}".rstrip(".")
             rule = f"must have a .{method} of {pluralize(self.n, 'number')}"
             raise InvalidInputError("forecast", rule, got, hint) from None
-        kept = found[self.rows]
-        reject_rows("forecast", f"must not have a .{method} of NaN", kept, np.isnan(kept))
-        return kept
+        used = np.isin(np.arange(self.n), self.rows)
+        reject_rows("forecast", f"must not have a .{method} of NaN", found, np.isnan(found) & used)
+        return found[self.rows]
 
 
 Form = Members | Quantiles | CdfValues | Distribution
+
+
+def spread_evenly(low: Array, high: Array, bounds: Array) -> Iterator[tuple[Array, Array]]:
+    width = np.maximum(high - low, np.finfo(float).tiny)
+    for bound in bounds[1:-1]:
+        part = np.clip((bound - low) / width, 0, 1)
+        yield part, part
 
 
 def below_and_equal(values: Array, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -212,38 +277,69 @@ def quantile_scores(y: Array, quantiles: Array, levels: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForecastRows:
-    """Outcomes and forecasts of the rows without a gap, and how to simulate on them."""
+    """Outcomes and forecasts of the rows without a gap, which belong together, and how to simulate."""
 
     y: Array
     form: Form
     dropped: int
     draws: int
     seed: int
+    clusters: Clusters | None = None
 
     @classmethod
     def of(
         cls, y_true: Any, forecast: Any, levels: Any = None, thresholds: Any = None,
-        missing: Missing = "error", draws: int = 1, seed: int | None = 0,
+        missing: Missing = "error", draws: int = 1, seed: int | None = 0, clusters: Any = None,
+        name: str = "forecast",
     ) -> Self:  # fmt: skip
         check_missing(missing=missing)
         if levels is not None and thresholds is not None:
             hint = "levels= with quantiles, thresholds= with values of the CDF"
             raise InvalidInputError("levels and thresholds", "exclude each other", hint=hint)
-        y = numeric_vector(y_true, "y_true").astype(np.float64)
-        values = None if hasattr(forecast, "cdf") else _numbers(forecast, len(y))
+        outcome, name = subject_of(y_true, "y_true"), subject_of(forecast, name)
+        y = numeric_vector(y_true, outcome).astype(np.float64)
+        check_aligned(forecast, row_labels(y_true), (name, outcome))
+        values = None if hasattr(forecast, "cdf") else _numbers(forecast, name, len(y))
         gaps = np.zeros(len(y), dtype=bool) if values is None else np.asarray(np.isnan(values).any(axis=1))
         if missing == "error":
-            reject_rows("y_true", "must not be missing", y, np.isnan(y), DROP_MISSING)
-            reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)
+            reject_rows(outcome, "must not be missing", y, np.isnan(y), DROP_MISSING)
+            reject_rows(name, "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)
         kept = ~(np.isnan(y) | gaps)
         if not kept.any():
-            raise InvalidInputError("y_true", "must have a row without missing values", "got none")
-        reject_rows("y_true", "must be finite", y, np.isinf(y))
+            raise InvalidInputError(outcome, "must have a row without missing values", "got none")
+        reject_rows(outcome, "must be finite", y, np.isinf(y) & kept)
+        rows = np.flatnonzero(kept)
         if values is None:
-            form: Form = Distribution(forecast, len(y), np.flatnonzero(kept))
+            form: Form = Distribution(forecast, len(y), rows)
         else:
-            form = _form(values[kept], levels, thresholds)
-        return cls(y[kept], form, int(np.sum(~kept)), checked_draws(draws), recorded_seed(seed))
+            form = _form(values, kept, levels, thresholds, name)
+        related = clusters_of(clusters, len(y), rows)
+        if related is not None and related.number < MIN_CLUSTERS:
+            rule, got = f"must have at least {MIN_CLUSTERS} labels", f"got {related.number}"
+            raise TooFewClustersError("clusters", rule, got, "resampling so few says nothing")
+        made = cls(y[kept], form, int(np.sum(~kept)), checked_draws(draws), recorded_seed(seed))
+        if related is None or related.all_single:  # single records are independent
+            return made
+        return replace(made, clusters=related.by_content(*made.columns))
+
+    @property
+    def columns(self) -> list[Array]:
+        """What is known of each record."""
+        if not isinstance(self.form, Distribution):
+            return [self.y, *self.form.values.T]
+        quantiles = (self.form.quantile(level)[0] for level in self.form.levels)
+        return [self.y, *self.form.pit(self.y), *quantiles]
+
+    def in_order(self, others: Sequence[npt.NDArray[Any]] = ()) -> RowIndex:
+        """Return an order of the records that only depends on what they hold, and on `others`."""
+        hashed = [(column + 0.0).view(np.uint64) for column in self.columns[1:]]
+        codes = [] if self.clusters is None else [self.clusters.codes]
+        return canonical(self.y, self.y, None, [*hashed, *codes, *others])[0]
+
+    def forecasts(self, hit: npt.NDArray[np.bool_], predicted: Array) -> Forecasts:
+        """Return the records of one yes or no question about the outcomes."""
+        made = Forecasts(hit, predicted)
+        return made if self.clusters is None else made.with_clusters(self.clusters.codes)
 
     @property
     def facts(self) -> tuple[int, int, int, int]:
@@ -251,26 +347,26 @@ class ForecastRows:
         return len(self.y), self.dropped, self.draws, self.seed
 
 
-def _numbers(forecast: Any, n: int) -> Array:
-    table = to_array(forecast, "forecast")
+def _numbers(forecast: Any, name: str, n: int) -> Array:
+    table = to_array(forecast, name)
     if table.ndim != 2 or table.dtype.kind not in "biufO" or table.shape[1] == 0:
         hint = "one column per member, quantile or threshold; or an object with .cdf"
         got = f"got {table.dtype} of shape {table.shape}"
-        raise InvalidInputError("forecast", "must be a table of numbers", got, hint)
+        raise InvalidInputError(name, "must be a table of numbers", got, hint)
     if len(table) != n:
         got = f"got {pluralize(n, 'outcome')} and {pluralize(len(table), 'row')} of forecasts"
-        raise InvalidInputError("y_true and forecast", "must have the same length", got)
-    return np.column_stack([numeric_vector(column, "forecast") for column in table.T]).astype(np.float64)
+        raise InvalidInputError(f"y_true and {name}", "must have the same length", got)
+    return np.column_stack([numeric_vector(column, name) for column in table.T]).astype(np.float64)
 
 
-def _form(values: Array, levels: Any, thresholds: Any) -> Form:
+def _form(values: Array, kept: npt.NDArray[np.bool_], levels: Any, thresholds: Any, subject: str) -> Form:
     def reject(rule: str, bad: npt.NDArray[np.bool_], hint: str = "") -> None:
         first = np.take_along_axis(values, bad.argmax(axis=1)[:, None], axis=1)[:, 0]
-        reject_rows("forecast", rule, first, np.asarray(bad.any(axis=1)), hint)
+        reject_rows(subject, rule, first, np.asarray(bad.any(axis=1)) & kept, hint)
 
     reject("must be finite", ~np.isfinite(values))
     if levels is None and thresholds is None:
-        return Members(np.sort(values, axis=1))
+        return Members(np.sort(values[kept], axis=1))
     name, what, given = "levels", "quantiles", levels
     if thresholds is not None:
         name, what, given = "thresholds", "values of the CDF", thresholds
@@ -285,7 +381,7 @@ def _form(values: Array, levels: Any, thresholds: Any) -> Form:
     falling = np.diff(values, axis=1, prepend=-np.inf) < 0
     hint = "sort each row, as numpy.sort does, to undo crossings"
     reject(f"must have ascending {what} in each row", falling, hint)
-    return Quantiles(values, places) if thresholds is None else CdfValues(values, places)
+    return Quantiles(values[kept], places) if thresholds is None else CdfValues(values[kept], places)
 
 
 def ascending_numbers(name: str, given: Any, hint: str = "") -> Array:

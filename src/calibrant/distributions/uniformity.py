@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -9,17 +11,27 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.distributions.forms import ALPHA, FORECAST, ForecastRows, Members
-from calibrant.errors import InvalidInputError
+from calibrant.clusters import Clusters
+from calibrant.distributions.forms import (
+    ALPHA,
+    FORECAST,
+    CdfValues,
+    Distribution,
+    ForecastRows,
+    Members,
+    Quantiles,
+)
 from calibrant.formatting import percent, pluralize, pvalue_phrase
 from calibrant.inference.pvalues import exceedance
-from calibrant.inputs import check_same_length, to_array, whole_number
+from calibrant.inputs import whole_number
 from calibrant.metrics.calling import shares_parameters
-from calibrant.parallel import in_blocks
+from calibrant.parallel import DRAWS, in_blocks
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MAX_BINS = 20
+TIE_DRAWS = 50  # over which statistics are averaged where F(y) is drawn
+MAX_PATTERNS = 2000  # kinds of rows that are drawn; beyond, some stand for all
 MAX_SIMULATED = 20_000  # records per draw; beyond, their law is rescaled
 TESTS = ("kuiper", "ks", "cramer-von-mises")
 
@@ -29,10 +41,10 @@ class Pit(Result):
     """Where the outcomes fall in their forecast distributions; uniform on [0, 1] if these are calibrated.
 
     `low` and `high` enclose F(y) per record; they differ where F jumps or is known at some points only.
-    `values` are drawn uniformly between them with `seed`, which makes the tests exact. `statistics` and
-    `pvalues` are by test; `verdict` uses Kuiper's. `mean` is 1/2 and `spread` 1 if calibrated: a spread
-    above 1 means forecasts that are too narrow, below 1 too wide. `edges` and `shares` are the expected
-    histogram, which does not depend on the seed.
+    `values` are drawn uniformly between them with `seed`. `statistics` and `pvalues` are by test; `verdict`
+    uses Kuiper's. `mean` is 1/2 and `spread` 1 if calibrated: a spread above 1 means forecasts that are too
+    narrow, below 1 too wide. `below_median`, `inner_half`, `edges` and `shares` say which share of outcomes
+    is expected where, and do not depend on the seed.
     """
 
     HIDDEN: ClassVar = ("low", "high", "values")
@@ -47,6 +59,8 @@ class Pit(Result):
     spread: float
     edges: Array
     shares: Array
+    below_median: float
+    inner_half: float
     n: int
     dropped: int
     draws: int
@@ -79,9 +93,8 @@ class Pit(Result):
     def verdict(self) -> str:
         """What the shape of the histogram says, in words."""
         bias, width = self._deviations
-        below, inner = self.values <= 0.5, np.abs(self.values - 0.5) <= 0.25
-        median = f"{percent(float(below.mean()))} of outcomes fall below the forecast median"
-        middle = f"{percent(float(inner.mean()))} of outcomes fall in the middle half of their forecasts"
+        median = f"{percent(self.below_median)} of outcomes fall below the forecast median"
+        middle = f"{percent(self.inner_half)} of outcomes fall in the middle half of their forecasts"
         biased = f"biased: forecasts are too {'high' if bias < 0 else 'low'}; {median}"
         wrong = f"too {'narrow' if width > 0 else 'wide'}: {middle}"
         lead, second, size = (biased, wrong, width) if self.status == "biased" else (wrong, biased, bias)
@@ -120,16 +133,17 @@ def pit(
     bins: int | None = None,
     clusters: Any = None,
     missing: Missing = "error",
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
 ) -> Pit:
     """Test whether outcomes are spread evenly over their forecast distributions.
 
     The probability integral transform of an outcome y is F(y). It is uniform if F is right. Where F jumps,
-    or is known between some points only, it is drawn uniformly between F(y-) and F(y); with m exchangeable
+    or is known between some points only, it is spread evenly between F(y-) and F(y); with m exchangeable
     members between below / (m + 1) and (below + equal + 1) / (m + 1), so that the histogram of an ensemble
     is its rank histogram. Then Kuiper's, the Kolmogorov-Smirnov and the Cramér-von Mises statistic are
-    compared with draws of uniform numbers.
+    compared with draws of uniform numbers. Those of an ensemble, quantiles or values of the CDF are taken
+    at the ends of cells, and drawn with the same ties; at a quantile, outcomes equal to it count either way.
 
     Parameters
     ----------
@@ -144,41 +158,41 @@ def pit(
     >>> found.low.tolist(), found.high.tolist()
     ([0.25], [0.75])
     """
-    if clusters is not None and missing == "drop":
-        hint = "leave such rows out first"
-        raise InvalidInputError("missing", 'must be "error" with clusters', hint=hint)
-    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed)
+    return pit_of(ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed, clusters), bins)
+
+
+def pit_of(given: ForecastRows, bins: int | None = None, groups: Sequence[npt.NDArray[Any]] = ()) -> Pit:
+    """Return the PIT; codes of `groups` tell apart records that are equal otherwise."""
     low, high = given.form.pit(given.y)
     if bins is None:
         ranks = given.form.values.shape[1] + 1 if isinstance(given.form, Members) else MAX_BINS + 1
         bins = ranks if ranks <= MAX_BINS else 10
     edges = np.linspace(0, 1, whole_number("bins", bins, 2, 1000) + 1)
-    values = low + (high - low) * np.random.default_rng([given.seed, 1]).random(len(low))
-    if clusters is None:
-        codes, null = None, _null(len(values), given.draws, given.seed)
+    values, rng = low.copy(), np.random.default_rng([given.seed, 1])
+    jumps = bool(np.any(high > low))
+    order = given.in_order(groups) if jumps else np.arange(len(low))
+    start, width = low[order], (high - low)[order]
+    values[order] += width * rng.random(len(low))
+    if not isinstance(given.form, Distribution):
+        observed, null = _in_cells(given, given.form)
+    elif given.clusters is None:
+        drawn = (start + width * rng.random(len(low)) for _ in range(TIE_DRAWS if jumps else 1))
+        observed = np.mean([statistics(np.sort(one)[None, :])[0] for one in drawn], axis=0)
+        null = _null(len(values), given.draws, given.seed)
     else:
-        codes = _codes(clusters, values)
-        null = _resampled(values, codes, given.draws, given.seed)
-    observed = statistics(np.sort(values)[None, :])[0].tolist()
-    pvalues = map(exceedance, observed, null.T)
+        observed = statistics(np.sort(values)[None, :])[0]
+        null = _resampled(values, given.clusters, given.draws, given.seed)
+    left, right = low - 0.5, high - 0.5
+    quarters = _expected_shares(low, high, np.linspace(0, 1, 5))
     return Pit(
         low, high, values,
-        dict(zip(TESTS, observed, strict=True)),
-        dict(zip(TESTS, pvalues, strict=True)),
-        float(values.mean()), float(12 * np.mean((values - 0.5) ** 2)),
-        edges, _expected_shares(low, high, edges), *given.facts,
-        None if codes is None else int(codes.max()) + 1,
+        dict(zip(TESTS, observed.tolist(), strict=True)),
+        dict(zip(TESTS, map(exceedance, observed.tolist(), null.T), strict=True)),
+        float(np.mean(low + high)) / 2, float(4 * np.mean(left**2 + left * right + right**2)),
+        edges, _expected_shares(low, high, edges),
+        float(quarters[:2].sum()), float(quarters[1:3].sum()), *given.facts,
+        None if given.clusters is None else given.clusters.number,
     )  # fmt: skip
-
-
-def _codes(clusters: Any, values: Array) -> npt.NDArray[np.intp]:
-    labels = to_array(clusters, "clusters")
-    check_same_length(labels, values, ("clusters", "y_true"))
-    names, codes = np.unique(labels.astype(str), return_inverse=True)
-    if len(names) < 10:
-        hint = "resampling so few says nothing"
-        raise InvalidInputError("clusters", "must have at least 10 labels", f"got {len(names)}", hint)
-    return codes
 
 
 def statistics(rising: Array) -> Array:
@@ -189,6 +203,49 @@ def statistics(rising: Array) -> Array:
     middle = (np.arange(1, n + 1) - 0.5) / n
     squares = 1 / (12 * n) + np.sum((rising - middle) ** 2, axis=1)
     return np.column_stack([above + below, np.maximum(above, below), squares])
+
+
+def _in_cells(given: ForecastRows, form: Members | Quantiles | CdfValues) -> tuple[Array, Array]:
+    """Return the statistics at the bounds of the cells of all records, and draws of them."""
+    n, bounds = len(given.y), form.bounds
+    inner, widths = bounds[1:-1], np.diff(bounds)
+
+    def taken(least: Array, most: Array) -> Array:
+        above, below = np.maximum(least - inner, 0), np.maximum(inner - most, 0)
+        kuiper, largest = above.max(axis=1) + below.max(axis=1), np.maximum(above, below).max(axis=1)
+        squares = (above + below) ** 2 @ (widths[1:] + widths[:-1]) / 2
+        return np.column_stack([kuiper, largest, n * squares])
+
+    curves = np.array([[part.sum() for part in pair] for pair in form.curves(given.y)]).T / n
+    observed, clusters = taken(curves[:1], curves[1:])[0], given.clusters
+    if clusters is not None:
+        many = clusters.number
+        sums = np.array([[clusters.total(part) for part in pair] for pair in form.curves(given.y)])
+        sizes, widened = clusters.total(np.ones(n)), math.sqrt(many / (many - 1))
+
+        def resample(rng: np.random.Generator, rows: int) -> Array:
+            drawn = rng.multinomial(many, np.full(many, 1 / many), size=rows)
+            total = (drawn @ sizes)[:, None]
+            parts = ((drawn @ sums[:, k].T / total - curves[k]) * widened + inner for k in (0, 1))
+            return taken(*parts)
+
+        return observed, in_blocks(resample, given.draws, width=many, seed=given.seed)
+    patterns, counts = np.unique(form.places(given.y), axis=0, return_counts=True)
+    some = np.unique(np.linspace(0, len(patterns) - 1, MAX_PATTERNS).astype(int))
+    used = int(counts[some].sum())
+
+    def simulate(rng: np.random.Generator, rows: int) -> Array:
+        total = np.zeros((rows, len(inner)))
+        for places, count in zip(patterns[some], counts[some], strict=True):
+            ends = np.unique([0.0, *places, 1.0])
+            size = np.diff(ends)
+            widest = np.maximum(size, np.finfo(float).tiny)[:, None]
+            parts = np.clip((inner - ends[:-1, None]) / widest, 0, 1)
+            total += rng.multinomial(count, size, size=rows) @ parts
+        curve = inner + (total / used - inner) * np.sqrt(used / n)
+        return taken(curve, curve)
+
+    return observed, in_blocks(simulate, given.draws, width=len(widths), seed=given.seed)
 
 
 def _null(n: int, draws: int, seed: int) -> Array:
@@ -205,17 +262,20 @@ def _null(n: int, draws: int, seed: int) -> Array:
     return np.asarray(in_blocks(simulate, draws, width=size, seed=seed) * (one / other))
 
 
-def _resampled(values: Array, codes: npt.NDArray[np.intp], draws: int, seed: int) -> Array:
+def _resampled(values: Array, clusters: Clusters, draws: int, seed: int) -> Array:
     """Return the statistics of resampled minus observed distribution functions, clusters drawn whole."""
-    order, n = np.argsort(values), len(values)
-    clusters = int(codes.max()) + 1
+    order, many, n = np.argsort(values), clusters.number, len(values)
+    codes, rising = clusters.codes[order], values[order]
+    ends = np.append(rising[1:] > rising[:-1], True)
+    sizes = np.diff(np.flatnonzero(ends), prepend=-1)
+    widened = math.sqrt(many / (many - 1))  # resamples vary less than new clusters do
 
     def simulate(rng: np.random.Generator, rows: int) -> Array:
-        drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=rows)[:, codes[order]]
+        drawn = rng.multinomial(many, np.full(many, 1 / many), size=rows)[:, codes]
         totals = drawn.sum(axis=1, keepdims=True)
-        gaps = np.cumsum(drawn, axis=1) / totals - np.arange(1, n + 1) / n
+        gaps = (np.cumsum(drawn, axis=1) / totals - np.arange(1, n + 1) / n)[:, ends] * widened
         above, below = gaps.max(axis=1, initial=0), -gaps.min(axis=1, initial=0)
-        return np.column_stack([above + below, np.maximum(above, below), np.sum(gaps**2, axis=1)])
+        return np.column_stack([above + below, np.maximum(above, below), gaps**2 @ sizes])
 
     return in_blocks(simulate, draws, width=n, seed=seed)
 

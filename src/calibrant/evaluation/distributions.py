@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.distributions.forms import FORECAST, ForecastRows, Members
-from calibrant.distributions.tables import QuantileTable, ThresholdTable, quantiles_of, thresholds_of
-from calibrant.distributions.uniformity import Pit, pit
+from calibrant.distributions.forms import ALPHA, FORECAST, ForecastRows, Members
+from calibrant.distributions.tables import QuantileTable, quantiles_of
+from calibrant.distributions.thresholds import ThresholdTable, thresholds_of
+from calibrant.distributions.uniformity import Pit, pit_of
 from calibrant.errors import InvalidInputError
+from calibrant.evaluation.tables import leading_groups
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import dropped_note, format_value, percent, pluralize
-from calibrant.groups.audit import audit
+from calibrant.groups.audit import audit, group_codes
 from calibrant.groups.audit_result import Audit, group_table
 from calibrant.metrics.calling import shares_parameters
+from calibrant.parallel import DRAWS
 from calibrant.records import Missing
 from calibrant.results import Result, Table
 
@@ -35,7 +38,8 @@ class DistributionEvaluation(Result):
     """How calibrated forecast distributions are: by PIT, by quantile, by threshold and by group.
 
     `crps` is the mean continuous ranked probability score, `fair_crps` that of an ensemble without the
-    reward for being too narrow; None where the forecasts do not determine it. `bias_by_group` audits the
+    reward for being too narrow; None where the forecasts do not determine it, and of quantiles twice their
+    mean score, which approximates it. `bias_by_group` audits the
     share of outcomes below the forecast median, `width_by_group` the share in the middle half.
     """
 
@@ -65,9 +69,8 @@ class DistributionEvaluation(Result):
     def verdict(self) -> str:
         """What is wrong and for whom, in words."""
         parts = [self.pit.verdict]
-        audits = (self.bias_by_group, "below the median"), (self.width_by_group, "in the middle half")
-        for found, what in audits:
-            wrong = [] if found is None else [g for g in found.significant() if g.name != "everyone"]
+        for what, found in self._audits.items():
+            wrong = [group for group in found.significant(ALPHA / 2) if group.name != "everyone"]
             if wrong:
                 worst = wrong[0]
                 parts.append(
@@ -83,24 +86,34 @@ class DistributionEvaluation(Result):
         quantiles = "" if self.quantiles is None else f" {self.quantiles}"
         return f"{self.verdict}{score}{quantiles} {self.thresholds}"
 
+    @property
+    def _audits(self) -> dict[str, Audit]:
+        """The audits by the share that they look at."""
+        audits = {"below the median": self.bias_by_group, "in the middle half": self.width_by_group}
+        return {what: found for what, found in audits.items() if found is not None}
+
     def tables(self) -> tuple[Table, ...]:
         parts = (self.pit, self.quantiles, self.thresholds)
-        return tuple(part.sheet() for part in parts if part is not None)
+        found = [part.sheet() for part in parts if part is not None]
+        for what, audited in self._audits.items():
+            groups = group_table(leading_groups(audited))
+            found.append(replace(groups, columns=(what, *groups.columns[1:])))
+        return tuple(found)
 
     @property
     def charts(self) -> Mapping[str, Any]:
-        """The Altair charts by name: pit, quantiles, thresholds, groups."""
+        """The Altair charts by name: pit, quantiles, thresholds, bias, width."""
         from calibrant.report.charts.canvas import as_charts
 
         return as_charts(self._specifications())
 
     def _specifications(self) -> dict[str, Any]:
-        from calibrant.report.charts.distributions import pit_histogram, quantile_coverage, threshold_curve
+        from calibrant.report.charts.distributions import curve_of_tests, pit_histogram
         from calibrant.report.charts.groups import forest
 
-        drawn = {"pit": pit_histogram.spec(self.pit), "thresholds": threshold_curve.spec(self.thresholds)}
+        drawn = {"pit": pit_histogram.spec(self.pit), "thresholds": curve_of_tests.spec(self.thresholds)}
         if self.quantiles is not None:
-            drawn["quantiles"] = quantile_coverage.spec(self.quantiles)
+            drawn["quantiles"] = curve_of_tests.spec(self.quantiles)
         audits = {"bias": self.bias_by_group, "width": self.width_by_group}
         return drawn | {name: forest.spec(found) for name, found in audits.items() if found is not None}
 
@@ -109,27 +122,30 @@ class DistributionEvaluation(Result):
         from calibrant.report.rendering import GROUPS_SHOWN, Overview, PageVerdict, Section, rendered
 
         check_target(path)
-        parts: list[Section] = []
-
-        def add(name: str, question: str, text: str, table: Table) -> None:
-            figures = () if name == "pit" else (name,)  # which is at the top of the page
-            parts.append(Section(name, question, (text,), figures, (table,), folded=True, half=True))
-
-        def add_audit(name: str, question: str, audited: Audit | None, what: str) -> None:
-            if audited is not None:
-                text = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
-                add(name, question, text, group_table(audited.by_error()[:GROUPS_SHOWN]))
-
-        add("pit", "Where do outcomes fall in their forecasts?", str(self.pit), self.pit.sheet())
-        if self.quantiles is not None:
-            add("quantiles", "Do quantiles hold?", str(self.quantiles), self.quantiles.sheet())
         score = "" if self.crps is None else f"CRPS {format_value(self.crps)}. "
-        text = f"{score}{self.thresholds}"
-        add("thresholds", "Is each threshold calibrated?", text, self.thresholds.sheet())
-        question, what = "For whom are forecasts too high or too low?", "up to the forecast median"
-        add_audit("bias", question, self.bias_by_group, what)
-        question, what = "For whom are they too narrow or too wide?", "in the middle half of the forecast"
-        add_audit("width", question, self.width_by_group, what)
+        found: dict[str, tuple[Any, str, str]] = {
+            "pit": (self.pit, "Where do outcomes fall in their forecasts?", ""),
+            "quantiles": (self.quantiles, "Do quantiles hold?", ""),
+            "thresholds": (self.thresholds, "Is each threshold calibrated?", score),
+            "bias": (
+                self.bias_by_group, "For whom are forecasts too high or too low?",
+                "Outcomes up to the forecast median: 50% are predicted for every group. ",
+            ),
+            "width": (
+                self.width_by_group, "For whom are they too narrow or too wide?",
+                "Outcomes in the middle half of the forecast: 50% are predicted for every group. ",
+            ),
+        }  # fmt: skip
+        parts = []
+        for name, (part, question, lead) in found.items():
+            if isinstance(part, Audit):
+                text, table = part.verdict, group_table(part.by_error()[:GROUPS_SHOWN])
+            elif part is not None:
+                text, table = str(part), part.sheet()
+            else:
+                continue
+            figures = () if name == "pit" else (name,)  # which is at the top of the page
+            parts.append(Section(name, question, (lead + text,), figures, (table,), folded=True, half=True))
         table = (self.quantiles or self.pit).sheet()
         lead, more, rest = self.verdict.partition("). ")  # after the p-value, where the first sentence ends
         facts = f"{pluralize(self.n, 'outcome')}{dropped_note(self.dropped)}; forecasts given as {self.form}"
@@ -159,7 +175,7 @@ def evaluate_distributions(
     groups: Any = None,
     clusters: Any = None,
     missing: Missing = "error",
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
     title: str = "Calibration of forecast distributions",
     subtitle: str = "",
@@ -173,7 +189,7 @@ def evaluate_distributions(
     groups
         Columns whose values are groups, or a mapping of names to masks; adds audits of bias and width.
     clusters
-        Labels of rows that belong together, for the tests of uniformity.
+        Labels of rows that belong together; tests and limits allow for it, and are approximate.
     title, subtitle
         Of the report.
 
@@ -184,25 +200,22 @@ def evaluate_distributions(
     >>> [evaluate_distributions(y, norm(0, width)).status for width in (0.5, 1)]
     ['too narrow', 'fine']
     """
-    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed)
+    given = ForecastRows.of(y_true, forecast, levels, thresholds, missing, draws, seed, clusters)
     y, form = given.y, given.form
     if given.dropped and groups is not None:
         rule, hint = 'must be "error" with groups', "leave rows with a missing value out first"
         raise InvalidInputError("missing", rule, hint=hint)
-    how: dict[str, Any] = {"draws": given.draws, "seed": given.seed}
-    found = pit(
-        y_true, forecast, levels=levels, thresholds=thresholds, clusters=clusters, missing=missing, **how
-    )
+    found = pit_of(given, groups=[] if groups is None else group_codes(groups, len(y)))
     fair = form.crps(y, fair=True) if isinstance(form, Members) else None
     crps, fair_crps = (None if one is None else float(np.mean(one)) for one in (form.crps(y), fair))
     bias: Audit | None = None
     width: Audit | None = None
     if groups is not None:
+        how: dict[str, Any] = {"groups": groups, "clusters": clusters, "seed": given.seed}
         half, how["draws"] = np.full(len(y), 0.5), min(given.draws, 199)
-        bias = audit(found.values <= 0.5, half, groups=groups, **how)
-        width = audit(np.abs(found.values - 0.5) <= 0.25, half, groups=groups, **how)
-    ranks = found.values if isinstance(form, Members) else None
-    quantiles = quantiles_of(given, ranks=ranks) if len(form.levels) else None
+        bias = audit(found.values <= 0.5, half, **how)
+        width = audit(np.abs(found.values - 0.5) <= 0.25, half, **how)
+    quantiles = quantiles_of(given, ranks=found.values) if len(form.levels) else None
     by_threshold = thresholds_of(given, thresholds if at is None else at, weights)
     return DistributionEvaluation(
         form.name, found, quantiles, by_threshold, crps, fair_crps, bias, width, *given.facts, title, subtitle

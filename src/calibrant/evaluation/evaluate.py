@@ -32,7 +32,7 @@ from calibrant.inputs import confidence_or_none
 from calibrant.metrics.calling import ARRAYS, CLUSTERS, COLUMNS, as_forecasts, shares_parameters
 from calibrant.metrics.distance.summary import Distances, distances_beside, distances_over
 from calibrant.metrics.lookup import ALIASES, HasStrata
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Missing, Records, check_records, warn_if_swapped
 from calibrant.results import Measurement, frame_of, html_paragraphs, json_object
 
@@ -174,7 +174,7 @@ def evaluate(
     ids: Any = None,
     measures: Sequence[str] | None = None,
     confidence: float = 0.95,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
     missing: Missing = "error",
     pos_label: Any = None,
@@ -281,11 +281,11 @@ def _audited(
     made_by = sketch is not None and sketch.by and forecasts.binary
     if groups is None and not made_by:
         return None
-    from calibrant.groups.audit import DRAWS, audit
+    from calibrant.groups.audit import AUDIT_DRAWS, audit
 
     data, plain = (forecasts, forecasts.binary) if sketch is None else (sketch, True)
     variant: Literal["plain", "real"] = "plain" if plain else "real"
-    found = audit(data, groups=groups, draws=min(draws, DRAWS), seed=seed, variant=variant)
+    found = audit(data, groups=groups, draws=min(draws, AUDIT_DRAWS), seed=seed, variant=variant)
     whole = rows.get(tables.WHOLE)
     if whole is None or whole.low is None or whole.high is None:
         return found

@@ -12,19 +12,18 @@ from calibrant.evaluation.rows import NullReference, ResultRow, measure_rows, se
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_limit, format_near_limit, format_value, pluralize, round_up
 from calibrant.groups.audit_result import too_small
+from calibrant.inference.pvalues import MORE_DRAWS
 from calibrant.inputs import confidence_or_none, number, whole_number
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.certificates import no_certificate
 from calibrant.metrics.lookup import measures
-from calibrant.parallel import check_drawing, recorded_seed
+from calibrant.parallel import DRAWS, check_drawing, recorded_seed
 from calibrant.results import Result
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
 
 Outcome = Literal["pass", "fail", "unclear"]
-DRAWS = 999
-MAX_DRAWS_FACTOR = 10  # times as many draws where simulation error could change the outcome
 MIN_RECORDS = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
 MAX_FACTOR = 10  # times the records there are: advice to collect more than that helps little
 MAX_HALF_WIDTH_SHARE = 0.5  # of the limit: in a narrower interval the value lies on the limit
@@ -42,7 +41,7 @@ class Finding(Result):
     name: str
     limit: float
     value: float | None
-    low: float | None  # ends of the interval of `distance`
+    low: float | None  # ends of the interval of `distance`; a sketch adds the bounds of its exact value
     high: float | None
     outcome: Outcome
     reason: str
@@ -87,16 +86,16 @@ def judge(
     rows = [null.bounded(row) for row in measure_rows(forecasts, wanted)]
     close = {row.about.name for row in rows if confidence and _may_flip(row, limits[row.about.name], draws)}
     if close and draws >= DRAWS:
-        more = NullReference(forecasts, draws=MAX_DRAWS_FACTOR * draws, confidence=confidence, seed=seed)
+        more = NullReference(forecasts, draws=MORE_DRAWS * draws, confidence=confidence, seed=seed)
         rows = [more.bounded(row) if row.about.name in close else row for row in rows]
     findings = []
     for row in rows:
         limit = limits[row.about.name]
-        if row.about.name in close and _may_flip(row, limit, MAX_DRAWS_FACTOR * draws):
+        if row.about.name in close and _may_flip(row, limit, MORE_DRAWS * draws):
             distance, low, high = _from_ideal(row)
             findings.append(_unclear(row, limit, distance, low or 0.0, high or 0.0, None))
         else:
-            findings.append(judged_row(row, limit, confidence, forecasts.n))
+            findings.append(judged_row(row, limit, confidence, forecasts.n, sketched=not forecasts.exact))
     return findings
 
 
@@ -151,7 +150,9 @@ def overall(findings: Sequence[Finding]) -> Outcome:
     return "fail" if "fail" in outcomes else "unclear" if "unclear" in outcomes else "pass"
 
 
-def judged_row(row: ResultRow, limit: float, confidence: float, records: int) -> Finding:
+def judged_row(
+    row: ResultRow, limit: float, confidence: float, records: int, *, sketched: bool = True
+) -> Finding:
     name, taken = row.about.name, row.measurement
     if row.value is None or taken is None:
         return _undecided(name, limit, row.note)
@@ -160,7 +161,8 @@ def judged_row(row: ResultRow, limit: float, confidence: float, records: int) ->
         reason = f"{format_value(row.value)}, but no interval: {row.note}"
         return Finding(name, limit, row.value, None, None, "unclear", reason, distance)
     low, high = distance if low is None else low, distance if high is None else high
-    if not taken.exact:  # the exact value can lie that far from the one taken of a sketch
+    # the exact value can lie that far from the one taken of a sketch; intervals of rows dwarf rounding
+    if not taken.exact and (sketched or not confidence):
         low, high = max(low - (taken.value - taken.lower), min(low, 0.0)), high + taken.upper - taken.value
     if low <= limit < high:
         return _unclear(row, limit, distance, low, high, records)

@@ -25,6 +25,7 @@ from calibrant.metrics.decisions.worst_case import (
     worst_task_of,
 )
 from calibrant.metrics.registry import Measure
+from calibrant.parallel import DRAWS
 from calibrant.recalibration.assess_groups import GroupAssessment
 from calibrant.recalibration.choose import AUTO
 from calibrant.recalibration.methods.table import find_method
@@ -54,7 +55,6 @@ MAX_RECORDS = 60_000  # on all of which the repair is tried, in about three seco
 SAMPLED = 20_000  # records tried of a larger file, so that its report stays quick
 MAX_GROUP_VALUES = 300  # of all group columns together
 MAX_PERMUTED = 100_000  # records: a report should not take minutes
-MAX_DRAWS = 999
 
 
 class PreviewedChange(NamedTuple):
@@ -243,7 +243,7 @@ def group_differences(evaluation: Evaluation) -> tuple[GroupComparison, ...]:
         records.outcome, records.prediction, weight, records.largest, None, len(records), records.dropped
     )
     options: dict[str, Any] = {"max_permuted": MAX_PERMUTED, "clusters": evaluation.forecasts.clusters}
-    how = evaluation.confidence or 0.95, MAX_DRAWS, evaluation.seed
+    how = evaluation.confidence or 0.95, DRAWS, evaluation.seed
     return tuple(
         compare_column(column, checked, not column.nominal, *how, **options)
         for column in columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
@@ -15,9 +14,9 @@ import numpy as np
 from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
-from calibrant.inference.bootstrap import Resampler, Resamples, coarse, levels_to_simulate
+from calibrant.inference.bootstrap import Resampler, Resamples, levels_to_simulate
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
-from calibrant.inference.inversion import LOGISTIC, score_interval
+from calibrant.inference.inversion import LOGISTIC
 from calibrant.inference.null import Drawing, NullOutcomes, null_values
 from calibrant.inference.pvalues import LEVEL
 from calibrant.inference.testing import (
@@ -25,20 +24,19 @@ from calibrant.inference.testing import (
     TestResult,
     by_signs,
     find_test,
+    has_sign_test,
     levels_to_test_on,
     run_test,
 )
 from calibrant.metrics.binned import mostly_distinct
 from calibrant.metrics.certificates import NoCertificateError
 from calibrant.metrics.lookup import find_measure, measure, measures
-from calibrant.metrics.null_laws import null_deviation
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import map_threads
 from calibrant.results import Array, Measurement
 
 SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
 LOCATION_MEASURE = "kuiper"  # where: it names an interval
-MAX_REMAINING_CELLS = 1024  # for intervals without predictions of 0 and 1
 MAX_CACHED = 2**23  # numbers: 64 MB
 T = TypeVar("T", Array, Resamples)
 
@@ -254,9 +252,8 @@ class NullReference:
             return replace(row, note=row.note or str(error))
 
     def _with_test(self, row: ResultRow) -> ResultRow:
-        law = row.about.null.law
-        fractions = law is not None and (law.fractions or law.scale is null_deviation)
-        if not self.forecasts.binary and not fractions:
+        signs = self.forecasts.record_outcomes is not None and has_sign_test(self.forecasts, row.about)
+        if not (self.forecasts.binary or signs):
             return row  # said once, with the facts
         tested = self._test(row.about)
         return replace(
@@ -292,24 +289,18 @@ class NullReference:
 
     def _inner_interval(self, row: ResultRow, certain: int) -> ResultRow:
         """Add what a logistic fit is without predictions of 0 and 1: no sample bounds what these do."""
-        are, name = pluralize(certain, "prediction is", "predictions are"), row.about.name
-        others, inner = self.without_certain, None
-        with suppress(CalibrantError):
-            if others is not None:
-                inner = Inner(certain, others.forecasts.n, measure(others.forecasts, name).value)
-        if others is None or inner is None:
-            return row.noted(f"{are} exactly 0 or 1, so there is no interval")
+        are, others = pluralize(certain, "prediction is", "predictions are"), self.without_certain
         try:
-            if row.pvalue is not None:
-                tested = others._test(row.about)
-                inner = replace(inner, pvalue=tested.pvalue, pvalue_is_bound=tested.pvalue_is_bound)
-            if self._confidence:
-                cells = coarse(others.forecasts, MAX_REMAINING_CELLS)
-                value = measure(cells, name).value
-                low, high = score_interval(cells, name, value=value, confidence=self._confidence)
-                inner = inner if is_unbounded(low, high) else replace(inner, low=low, high=high)
-        except CalibrantError:  # predictions so near 0 or 1 that their logits are held
-            pass
+            taken = None if others is None else measure(others.forecasts, row.about.name)
+        except CalibrantError:
+            taken = None
+        if others is None or taken is None:
+            return row.noted(f"{are} exactly 0 or 1, so there is no interval")
+        rest = ResultRow(row.about, taken)
+        rest = others.bounded(rest) if row.pvalue is None else others.judged(rest)
+        inner = Inner(
+            certain, others.forecasts.n, taken.value, rest.low, rest.high, rest.pvalue, rest.pvalue_is_bound
+        )
         span = f", {confidence_text(self._confidence)} interval {inner.span}" if inner.span else ""
         those = "that record" if certain == 1 else "them"
         return replace(row, inner=inner).noted(

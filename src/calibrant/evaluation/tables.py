@@ -18,6 +18,7 @@ from calibrant.formatting import (
     format_pvalue,
     format_value,
     limits_text,
+    p_equals,
     pluralize,
 )
 from calibrant.inference.null import cluster_summary, has_equal_weights, is_clustered
@@ -47,7 +48,7 @@ class Facts:
     `effective_records` is the number of equally weighted records of the same noise, 1 / sum w^2.
     `resolution` is the widest cell of a sketch, 0 for exact data. `fractional` counts outcomes other than 0
     and 1, None where there are such outcomes and their number is unknown (a sketch). `clusters` says how
-    much rows that belong together tell.
+    much information rows that belong together carry.
 
     >>> str(Facts.of(Forecasts([0, 1, 1], [0.2, 0.7, 0.7])))
     '3 records, 2 distinct predictions (2 records tied); mean prediction 0.5333, mean outcome 0.6667'
@@ -112,16 +113,14 @@ class Facts:
         """Say what fractional outcomes cost and what to do about them; nothing where there are none."""
         if self.binary:
             return ""
-        who, lost = "Outcomes are fractions", "there are no p-values"
-        todo = "measure the rows themselves, or sketch outcomes of 0 and 1"
-        if self.fractional is not None:
-            are = "is a fraction" if self.fractional == 1 else "are fractions"
-            lost = "most p-values are missing"
-            who = f"{self.fractional:,} of {pluralize(self.records, 'outcome')} {are}"
-            todo = "tests that need no simulation (kuiper, in-the-large) still have theirs"
-            if self.fractional <= 0.05 * self.records:
-                todo = "leave these rows out (ties, say) to have every p-value"
-        return f"{who}, so that calibrated outcomes cannot be simulated and {lost}: {todo}"
+        if self.fractional is None:
+            todo = "measure the rows themselves, or sketch outcomes of 0 and 1"
+            return f"Outcomes are fractions, and there are no p-values: {todo}"
+        are = "is a fraction" if self.fractional == 1 else "are fractions"
+        who = f"{self.fractional:,} of {pluralize(self.records, 'outcome')} {are}"
+        text = f"{who}, so that p-values come from random signs; measures that need 0 or 1 have none"
+        few = self.fractional <= 0.05 * self.records
+        return f"{text}: leave these rows out (ties, say) to have every p-value" if few else text
 
 
 def first_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
@@ -209,7 +208,7 @@ def more_groups(audit: Audit) -> str:
     """Say how many groups the table leaves out, and what its p-values mean."""
     left = len(audit.groups) - len(leading_groups(audit))
     more = f"... {pluralize(left, 'more group')}. " if left > 0 else ""
-    return f"{more}p: for errors anywhere along the scores, adjusted for all groups"
+    return f"{more}p: for errors anywhere along the scores, adjusted for all groups, also that of everyone"
 
 
 def notes(found: Evaluation) -> list[str]:
@@ -223,7 +222,6 @@ def details(found: Evaluation) -> list[str]:
     """Return what the numbers are based on: the data, and the test behind the verdict."""
     tested, how = found.verdict, f"{pluralize(found.draws, 'draw')}, seed {found.seed}"
     if tested.pvalue is not None:
-        pvalue = format_pvalue(tested.pvalue, tested.pvalue_is_bound)
-        shown = f"{pvalue[0]} {pvalue[1:]}" if pvalue[0] in "<≤" else f"= {pvalue}"
-        how = f"Omnibus test of calibration: p {shown} ({how})"
+        shown = p_equals(format_pvalue(tested.pvalue, tested.pvalue_is_bound))
+        how = f"Omnibus test of calibration: {shown} ({how})"
     return [f"{found.facts}.", f"{how[0].upper()}{how[1:]}."]

@@ -12,7 +12,7 @@ from calibrant.evaluation import wording
 from calibrant.evaluation.repair_preview import MIN_RECORDS
 from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullReference, ResultRow
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import pluralize, points_text, pvalue_text, round_up
+from calibrant.formatting import p_equals, pluralize, points_text, pvalue_text, round_up
 from calibrant.groups.rules import MaskIs
 from calibrant.inference.classic_tests import leading_component, ranks_inverted, visible_bias
 from calibrant.inference.testing import TestResult
@@ -211,7 +211,8 @@ def _next_step(
         if ranks_inverted(forecasts):
             return (
                 "check labels",
-                "Check which outcome is coded as 1: higher predictions go with fewer events.",
+                "Check which outcome is coded as 1: higher predictions go with fewer events. "
+                "Predictions of the opposite, such as survival, are 1 minus those of the event.",
             )
         if forecasts.n < MIN_RECORDS:
             few = pluralize(forecasts.n, "is", "are")
@@ -238,9 +239,7 @@ def disagreement_note(found: Verdict, rows: Sequence[ResultRow]) -> str:
     rejected = found.pvalue <= found.alpha
     if rejected == any(pvalue <= found.alpha for pvalue in pvalues):
         return ""
+    shown = p_equals(pvalue_text(found.pvalue, found.pvalue_is_bound))
     if rejected:
-        shown = pvalue_text(found.pvalue, found.pvalue_is_bound)
-        sign = "" if shown[0] in "<≤" else "= "
-        return f"No single row is unusual; the omnibus test of level, slope and shape is (p {sign}{shown})."
-    chance = "A single row can be unusual by chance"
-    return f"{chance}; the omnibus test, chosen in advance, is not (p = {pvalue_text(found.pvalue)})."
+        return f"No single row is unusual; the omnibus test of level, slope and shape is ({shown})."
+    return f"A single row can be unusual by chance; the omnibus test, chosen in advance, is not ({shown})."

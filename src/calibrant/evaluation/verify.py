@@ -165,6 +165,9 @@ def _read(report: str | Path | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         stored = json.loads(json.dumps(dict(report)) if isinstance(report, Mapping) else content)
     except json.JSONDecodeError:
         stored = None
+    if isinstance(stored, dict) and {"form", "pit"} <= stored.keys():
+        got, hint = "got one on forecast distributions", "these cannot be verified yet"
+        raise InvalidInputError(name, "must be a report on predicted probabilities", got, hint)
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         hint = "pass what `calibrant evaluate --html` or `--json` wrote"
         raise InvalidInputError(name, "must be a report by calibrant", hint=hint)
@@ -231,7 +234,7 @@ def _columns(files: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
     if columns.get("scale") and not notation.scaled:
         low, high = columns["scale"]
         notation = replace(notation, scale=(low, high), scaled=(columns["prediction"],))
-    read, categories = read_table(names, numbers, labels, notation)
+    read, categories = read_table(names, numbers, labels, notation, outcome[0])
     return {**read, **categories}
 
 

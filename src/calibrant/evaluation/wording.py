@@ -10,7 +10,6 @@ import re
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import (
@@ -21,6 +20,7 @@ from calibrant.formatting import (
     rounded_ends,
     whole_percent,
 )
+from calibrant.parallel import dot
 
 MAX_WORDS = 45
 MAX_NUMBERS = 6
@@ -47,21 +47,26 @@ class Slice(NamedTuple):
     z: float  # total residual over its standard deviation if calibrated
 
 
-def _slice(forecasts: Forecasts, inside: npt.NDArray[np.bool_]) -> Slice:
-    weights, values = forecasts.weights[inside], forecasts.values[inside]
+def _slice(forecasts: Forecasts, start: int = 0, stop: int | None = None) -> Slice:
+    """Summarize the levels from `start` up to `stop`; all of them by default."""
+    levels = slice(start, stop)
+    weights, values = forecasts.weights[levels], forecasts.values[levels]
     total = float(weights.sum())
     if total == 0:
         return Slice(0, 0.0, 0.0, 0.0)
-    residual = float(forecasts.outcomes[inside].sum()) - float(weights @ values)
-    variance = float(forecasts.squared_weights[inside] @ np.maximum(values * (1 - values), MIN_VARIANCE))
-    predicted = float(weights @ values) / total
+    expected = dot(weights, values)
+    residual = float(forecasts.outcomes[levels].sum()) - expected
+    variance = dot(forecasts.squared_weights[levels], np.maximum(values * (1 - values), MIN_VARIANCE))
+    predicted = expected / total
     observed = min(1.0, max(0.0, predicted + residual / total))
     z = residual / math.sqrt(variance) if variance > 0 else 0.0
-    return Slice(int(forecasts.counts[inside].sum()), predicted, observed, z)
+    return Slice(int(forecasts.counts[levels].sum()), predicted, observed, z)
 
 
-def _everyone(forecasts: Forecasts) -> Slice:
-    return _slice(forecasts, np.ones(forecasts.levels, dtype=bool))
+def _between(forecasts: Forecasts, low: float, high: float) -> Slice:
+    """Summarize the records predicted from `low` to `high`."""
+    values = forecasts.values
+    return _slice(forecasts, int(np.searchsorted(values, low)), int(np.searchsorted(values, high, "right")))
 
 
 def fit(first: Texts, second: Texts) -> tuple[str, str]:
@@ -94,7 +99,7 @@ def words_in(text: str) -> int:
 
 def describe_bias(forecasts: Forecasts) -> Texts:
     """Describe a bias that all records share."""
-    whole = _everyone(forecasts)
+    whole = _slice(forecasts)
     records, too = pluralize(whole.records, "record"), "high" if whole.predicted > whole.observed else "low"
     if _countable(forecasts) and max(whole.predicted, whole.observed) < RARE:
         expected, events = round(whole.predicted * whole.records), round(whole.observed * whole.records)
@@ -112,7 +117,8 @@ def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
     found: list[tuple[str, float, Slice]] = []
     for threshold in THRESHOLDS:
         above = threshold >= forecasts.mean_prediction
-        part = _slice(forecasts, forecasts.values > threshold if above else forecasts.values < threshold)
+        place = int(np.searchsorted(forecasts.values, threshold, "right" if above else "left"))
+        part = _slice(forecasts, place) if above else _slice(forecasts, stop=place)
         wanted = -1 if above == over else 1  # the sign of observed minus predicted
         if part.records >= max(MIN_SLICE_RECORDS, MIN_SLICE_SHARE * forecasts.n) and wanted * part.z > 0:
             found.append(("above" if above else "below", threshold, part))
@@ -135,7 +141,7 @@ def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
 def stretch(forecasts: Forecasts, start: float, stop: float) -> Texts:
     """Describe predictions that are wrong in one direction between two values."""
     for low, high in (rounded_ends(start, stop), (start, stop)):
-        part = _slice(forecasts, (forecasts.values >= low) & (forecasts.values <= high))
+        part = _between(forecasts, low, high)
         if part.records:
             break
     predicted, observed = percent_pair(part.predicted, part.observed)
@@ -150,9 +156,9 @@ def describe_inverted(forecasts: Forecasts, *, proven: bool) -> Texts:
     middle = min(int(np.searchsorted(np.cumsum(forecasts.weights), 0.5)), forecasts.levels - 1)
     splits: list[tuple[tuple[bool, bool, bool, int], float, Slice, Slice]] = []
     for threshold in (*THRESHOLDS, float(f"{forecasts.values[middle]:.3g}")):
-        above = forecasts.values > threshold
-        upper, lower = _slice(forecasts, above), _slice(forecasts, ~above)
-        if above.all() or not above.any():
+        place = int(np.searchsorted(forecasts.values, threshold, "right"))
+        upper, lower = _slice(forecasts, place), _slice(forecasts, stop=place)
+        if place in (0, forecasts.levels):
             upper = lower = Slice(0, 0.0, 0.0, 0.0)
         small = 10 * min(upper.records, lower.records) < upper.records + lower.records
         shown, excess = upper.observed < lower.observed, abs(upper.records - lower.records)
@@ -169,7 +175,7 @@ def certain(forecasts: Forecasts) -> Texts:
     """Describe predictions of exactly 0 or 1 that were wrong."""
     said: list[str] = []
     for value in (0.0, 1.0):
-        part = _slice(forecasts, forecasts.values == value)
+        part = _between(forecasts, value, value)
         wrong = abs(part.observed - value)
         if part.records and wrong > ROUNDING:
             count = f"{percent_pair(wrong, 0.0)[0]} of {part.records:,} by weight"
@@ -191,7 +197,7 @@ def nothing_proven(forecasts: Forecasts, unseen: float, *, enough: bool) -> Text
 
 def but_not_for_all(forecasts: Forecasts) -> Texts:
     """Say that all records together look calibrated although some group does not."""
-    whole = _everyone(forecasts)
+    whole = _slice(forecasts)
     means = "{} predicted, {} observed".format(*percent_pair(whole.predicted, whole.observed))
     return tuple(f"Calibrated overall{said}, but not for every group." for said in (f" ({means})", ""))
 

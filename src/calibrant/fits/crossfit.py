@@ -22,7 +22,8 @@ MIN_RECORDS_PER_LEVEL = 16  # provided that there are this many per level
 def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[FoldUnits, FoldUnits]]:
     """Deal the records at random; return those of each fold by level, and those of all others.
 
-    Of very many records that are alike only the numbers are dealt: memory is one number per level.
+    Of records that are alike only the numbers are returned; of very many only the numbers are dealt, with
+    memory for one number per level.
     """
     unknown = why_not_dealt(forecasts)
     if unknown:
@@ -31,9 +32,7 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[F
         raise TooFewRecordsError("recalibrator", "needs two records at least", f"got {forecasts.n}")
     whole_number("folds", folds, 2, forecasts.n)
     generator = np.random.default_rng(seed)
-    if _alike(forecasts) and forecasts.n >= max(
-        MIN_NUMBERED_RECORDS, MIN_RECORDS_PER_LEVEL * forecasts.levels
-    ):
+    if _alike(forecasts):
         return _by_numbers(forecasts, folds, generator)
     fold = generator.permutation(forecasts.n) % folds
     units = _units(forecasts)
@@ -43,13 +42,22 @@ def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[F
 def _by_numbers(
     forecasts: Forecasts, folds: int, generator: np.random.Generator
 ) -> Iterator[tuple[FoldUnits, FoldUnits]]:
-    ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-    chances = np.full(folds, 1 / folds)
-    events = generator.multinomial(ones, chances)
-    counts = events + generator.multinomial(forecasts.counts - ones, chances)
+    """Count the records of each level in each fold: faster than to take them from arrays fold by fold."""
+    n, totals = forecasts.n, forecasts.counts
+    ones = np.rint(forecasts.outcomes * n).astype(np.int64)
+    if n >= max(MIN_NUMBERED_RECORDS, MIN_RECORDS_PER_LEVEL * forecasts.levels):
+        chances = np.full(folds, 1 / folds)
+        events = generator.multinomial(ones, chances)
+        counts = events + generator.multinomial(totals - ones, chances)
+    else:  # one by one, those with outcome 1 first in each level
+        cells = forecasts.levels * folds
+        place = np.repeat(np.arange(forecasts.levels) * folds, totals) + generator.permutation(n) % folds
+        is_one = np.arange(n) < np.repeat(np.cumsum(totals) - totals + ones, totals)
+        counts, events = (
+            np.bincount(chosen, minlength=cells).reshape(-1, folds) for chosen in (place, place[is_one])
+        )
     for held, held_events in zip(counts.T, events.T, strict=True):
-        rest = _counted(forecasts.counts - held, ones - held_events, forecasts.n)
-        yield _counted(held, held_events, forecasts.n), rest
+        yield _counted(held, held_events, n), _counted(totals - held, ones - held_events, n)
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> FoldUnits:
@@ -85,11 +93,8 @@ def _units(forecasts: Forecasts) -> FoldUnits:
     level, each = np.repeat(np.arange(forecasts.levels), counts), np.ones(n, dtype=np.int64)
     weights = np.ones(n) if forecasts.record_weights is None else forecasts.record_weights
     outcomes = forecasts.record_outcomes
-    if outcomes is None and forecasts.levels == n:
+    if outcomes is None:
         outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    elif outcomes is None:  # records known by their numbers
-        zeros = np.cumsum(counts) - counts + np.rint(forecasts.outcomes * n).astype(np.int64)
-        outcomes = (np.arange(n) < np.repeat(zeros, counts)).astype(np.float64)
     elif forecasts.levels < n:  # in that order too, so that one odd weight deals no other record elsewhere
         order = np.lexsort((-outcomes, level))
         weights, outcomes = weights[order], outcomes[order]

@@ -148,6 +148,22 @@ def end_limit(levels: Levels) -> float:
     return float(min(MAX_END_LIMIT, np.min((misses + moment) / mass)))
 
 
+def outcome_limits(levels: Levels) -> tuple[float, float]:
+    """Return the least and the largest rate that the records support, where no slope is too steep for them.
+
+    So it is if predictions separate the outcomes: the limits are then those of `end_limit`, or of n records
+    after a miss. With one outcome, which a shift follows without end, what is more certain already stays so.
+    """
+    no, yes = levels.values[levels.rates < 1], levels.values[levels.rates > 0]
+    limit = end_limit(levels) or 0.5 / (levels.total + 1.0)
+    if len(no) == 0:
+        return 0.0, 1.0 - min(limit, 1.0 - float(yes[-1]))
+    if len(yes) == 0:
+        return min(limit, float(no[0])), 1.0
+    separated = no[-1] <= yes[0] or yes[-1] <= no[0]
+    return (limit, 1.0 - limit) if separated else (0.0, 1.0)
+
+
 def chance_of_first_miss(right: float) -> float:
     """Return the probability that the next certain prediction is wrong, when `right` of them were all right.
 

@@ -11,7 +11,7 @@ divided by their largest absolute value, and a missing or new category adds noth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
@@ -26,9 +26,11 @@ from calibrant.fits.levels import (
     expit,
     held,
     logit,
+    outcome_limits,
     pooled,
     worthwhile_clips,
 )
+from calibrant.parallel import dot
 from calibrant.results import Array
 
 MAX_NEWTON_STEPS = 100
@@ -63,11 +65,11 @@ class Regressors:
         return np.asarray(eta)
 
     def gradient(self, surplus: Array) -> Array:
-        return np.array([column @ surplus for column in self.columns])
+        return np.array([dot(column, surplus) for column in self.columns])
 
     def curvature(self, spread: Array) -> Array:
         spreads = [column * spread for column in self.columns]
-        return np.array([[left @ right for right in self.columns] for left in spreads])
+        return np.array([[dot(left, right) for right in self.columns] for left in spreads])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +98,7 @@ def minimize_loss(
 
     def loss(eta: Array, beta: Array) -> float:
         away = beta - center
-        return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * precision @ away**2)
+        return dot(weights, np.logaddexp(0.0, eta) - rates * eta) + 0.5 * float(precision @ away**2)
 
     total = float(weights.sum())
     beta = (center if start is None else start).astype(np.float64)
@@ -164,7 +166,7 @@ CENTERS = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": 
 class LogisticFit:
     """logit q = intercept + low ln c - high ln(1 - c), c the prediction held within [clip, 1 - clip].
 
-    `width` is that of the prior around no change; infinite where there is none.
+    `width` is that of the prior around no change; infinite where there is none. q is scaled to `limits`.
     """
 
     intercept: float
@@ -172,6 +174,7 @@ class LogisticFit:
     high: float
     clip: float
     width: float
+    limits: tuple[float, float] = (0.0, 1.0)
 
 
 def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: Clip = "auto") -> LogisticFit:
@@ -190,7 +193,11 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
         trial.climb([best.peak], limit)  # the width hardly depends on the clip
         if trial.evidence > best.evidence + 1e-9:
             best = trial
-    return best.finished(levels, held(logits, best.clip))
+    found = best.finished(levels, held(logits, best.clip))
+    single = levels.rates.max() == 0 or levels.rates.min() == 1
+    if shrink != "auto" or (family == "shift" and not single):  # a shift of two outcomes has its limits
+        return found
+    return replace(found, limits=outcome_limits(levels))
 
 
 def closest_to_certain(logits: Array) -> float:

@@ -48,7 +48,9 @@ class SplineFit:
 
 
 def spline(levels: Levels, *, knots: int = KNOTS, clip: Clip = "auto") -> SplineFit | LogisticFit:
-    """Fit the spline; a shrunk Platt map where the predictions are too few for one."""
+    """Fit the spline; a shrunk Platt map where predictions are too few, or separate the outcomes."""
+    if levels.values[levels.rates < 1].max(initial=0.0) <= levels.values[levels.rates > 0].min(initial=1.0):
+        return logistic(levels, "platt", clip=clip)
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
     trials = [_Trial(levels, each, knots) for each in clips]
     usable = [trial for trial in trials if len(trial.knots) >= MIN_KNOTS]

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from calibrant.clusters import Clusters, clusters_of
 from calibrant.columns import Column, code_columns, named_columns
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import InvalidInputError, TooFewClustersError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
-from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, sizes_for_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, skewness_of_signs
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
     Lists,
@@ -39,7 +39,7 @@ from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidR
 from calibrant.results import Result
 
 NullName = Literal["auto", "exact", "signs"]
-DRAWS = 199  # where more could change which groups are wrong, more are made
+AUDIT_DRAWS = 199  # where more could change which groups are wrong, more are made
 MIN_COMPILED_WORK = 500_000  # records times subpopulations wanted, from which compiling repays
 MAX_FRUITLESS_PATHS = 100  # paths in a row without a new subpopulation after which there are hardly any left
 
@@ -54,7 +54,7 @@ def audit(
     subpopulations: int = 1000,
     min_size: int = 10,
     min_variance: float = 0.0,
-    draws: int = DRAWS,
+    draws: int = AUDIT_DRAWS,
     seed: int | None = 0,
     depth: int = 2,
     limit: int = 10_000,
@@ -107,8 +107,9 @@ def audit(
     clusters, null
         Labels of rows that belong together, or the name of their column. The null is "exact" (outcomes
         drawn from the predictions) or "signs" (a random sign for the residuals of each cluster, or row);
-        "auto" uses signs for clusters, censored times and real responses. Signs need enough records:
-        groups whose sums would be too skewed count as too small; if everyone's is, there are no p-values.
+        "auto" uses signs for clusters, censored times and real responses. Errors against their skewness (too
+        few large ones, say) count for less, since the few that are missing may be chance; with too few
+        records above or below their predictions there are no p-values.
     progress
         Called with the share that is done, from 0 to 1, as the work goes on.
 
@@ -169,14 +170,15 @@ def audit(
     known = [*(masks or {}).values(), *(column.codes for column in columns + split)]
     records = sorting.result().break_ties(known)
     kind.check_predictions(records)
-    reason = ""
+    reason, skewness = "", 0.0
     joint = _clusters(given, rows, records, null, kind, known)
     if joint is not None:
-        group_size, needed = sizes_for_signs(records)
-        min_size = max(min_size, group_size)
-        if draws and joint.all_single and len(records) < needed:
-            draws, min_size = 0, needed
-            reason = f"errors are so skewed that random signs need about {needed:,} records"
+        skewness = skewness_of_signs(records, joint)
+        if draws and joint.all_single:
+            try:
+                _check_enough(joint, records, kind)
+            except TooFewClustersError as few:
+                draws, reason = 0, f"{few.subject} {few.rule}; {few.got}"
     terms, own = kind.terms_of(records)
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
@@ -188,7 +190,7 @@ def audit(
         dependent = None if joint is None or joint.all_single else joint
         expected = min(1 + limit, offered) + (subpopulations if split else 0)
         family = TestFamily(
-            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected
+            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected, skewness
         )
         named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
         family.take_all(chain([everyone(len(records))], named), 1 + limit, offered)
@@ -227,10 +229,15 @@ def _clusters(
     if found is None or found.all_single:  # numbered alike, so that the same signs are drawn
         found = Clusters.of_single_records(len(records))
     else:
-        ClusterSummary.of_rows(found, records.outcome, records.prediction, records.weight)
+        _check_enough(found, records, kind)
         columns = (column[records.rows] for column in known)
         found = found.by_content(records.prediction, records.outcome, records.weight, *columns)
     return found
+
+
+def _check_enough(clusters: Clusters, records: Records, kind: Variant) -> None:
+    columns = records.outcome, records.prediction, records.weight
+    ClusterSummary.of_rows(clusters, *columns, real=kind.real, binary=not kind.real)
 
 
 def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> ValidRows | Records:
@@ -246,6 +253,14 @@ def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> Val
     if not kind.real and not y_true.binary:
         raise InvalidInputError("outcomes", "must be 0 or 1", "got fractions", LABEL_HINTS["plain"])
     return y_true.records
+
+
+def group_codes(groups: Any, length: int) -> list[npt.NDArray[Any]]:
+    """Return the masks, or the codes of the columns, that groups are made of."""
+    masks = as_masks(groups, length, None)
+    if masks is None:
+        return [column.codes for column in code_columns(groups, length, "groups")]
+    return list(masks.values())
 
 
 def _coded(

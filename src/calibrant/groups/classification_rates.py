@@ -13,7 +13,7 @@ from calibrant.columns import code_columns, named_columns
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import percent
 from calibrant.groups.audit_result import Group
-from calibrant.groups.rules import Rule, label_in_words
+from calibrant.groups.rules import Rule, written_labels
 from calibrant.groups.statistics import ROWS
 from calibrant.inference.gap_interval import wilson_interval
 from calibrant.inputs import closed_share
@@ -67,7 +67,9 @@ class ErrorRates(Result):
 
     def __str__(self) -> str:
         worst = max(self.groups, key=lambda g: g.false_negative.value if g.false_negative.of else -1.0)
-        missed = f"{worst.name} misses the most events: {worst.false_negative}"
+        missed = "no group has an event that could be missed"
+        if worst.false_negative.of:
+            missed = f"{worst.name} misses the most events: {worst.false_negative}"
         return f"At a threshold of {self.threshold:g}, {missed}. {TRADE_OFF}"
 
     def sheet(self) -> Table:
@@ -130,8 +132,7 @@ def error_rates(
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     column = column.drop_unused_labels(rows).take(rows)
     weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
-    named = ("missing" if label is None else label_in_words(label) for label in column.labels)
-    members = ((name, column.codes == code) for code, name in enumerate(named))
+    members = ((name, column.codes == code) for code, name in enumerate(written_labels(column)))
     found = _rates(members, checked.outcome > 0, checked.prediction >= threshold, weight)
     return ErrorRates(column.name, float(threshold), found, len(checked), checked.dropped)
 

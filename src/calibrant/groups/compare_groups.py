@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.clusters import Clusters, clusters_of
 from calibrant.columns import Column, code_columns
 from calibrant.errors import InvalidInputError, TooFewClustersError, reject_name
+from calibrant.fits.levels import logit
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
 from calibrant.groups.compare_groups_result import (
@@ -23,7 +24,7 @@ from calibrant.groups.compare_groups_result import (
     Trend,
     WithinGroup,
 )
-from calibrant.groups.rules import label_in_words
+from calibrant.groups.rules import written_labels
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
 from calibrant.inference.gap_interval import Codes, row_interval
 from calibrant.inference.null import ClusterSummary
@@ -31,7 +32,7 @@ from calibrant.inference.odds_shift import common_shift, odds_of
 from calibrant.inference.pvalues import MORE_DRAWS, holm
 from calibrant.inputs import flag, open_share
 from calibrant.metrics.scores import decompose
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
 from calibrant.results import Array
 
@@ -61,7 +62,7 @@ def compare_groups(
     weight: str | None = None,
     clusters: Any = None,
     confidence: float = 0.95,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
 ) -> GroupComparison:
     """Test whether predictions mean the same in different groups: sites, leagues, seasons.
@@ -141,11 +142,12 @@ def compare_groups(
         return whole
     outer = _column("within", given.extra["within"], checked)
     draws = max(count, min(200 * len(outer.labels), MAX_MORE_DRAWS))
+    outer_names = written_labels(outer)
     parts: dict[str, GroupComparison] = {}
     left_out: dict[str, str] = {}
 
     def compare_within(code: int, draws: int) -> None:
-        name, inside = _written(outer.labels[code]), np.flatnonzero(outer.codes == code)
+        name, inside = outer_names[code], np.flatnonzero(outer.codes == code)
         some = column.drop_unused_labels(inside).take(inside)
         if len(some.labels) < 2:
             left_out[name] = "one group"
@@ -159,8 +161,8 @@ def compare_groups(
     for code in range(len(outer.labels)):
         compare_within(code, draws)
     close = {part.name for part in WithinGroup.adjusted_for_all(parts) if part.undecided}
-    for code, label in enumerate(outer.labels):
-        if _written(label) in close:
+    for code, name in enumerate(outer_names):
+        if name in close:
             compare_within(code, MORE_DRAWS * draws)
     found = WithinGroup.adjusted_for_all(parts)
     return replace(whole, within_column=outer.name, within=found, left_out=left_out)
@@ -187,7 +189,7 @@ def compare_column(
     plain = checked.weight is None or rows.cluster is not None
     limit = max_permuted if plain else min(max_permuted, MAX_WEIGHTED)
     permuted = method in ("permutation", "exact") or (method == "auto" and len(checked) <= limit)
-    names = [_written(label) for label in column.labels]
+    names = written_labels(column)
     scores = rows.scores(range(len(names)))
     pairs = _differences(names, rows, scores, confidence) if len(names) <= MAX_PAIRED else ()
     draws_for_all = draws if permuted and len(pairs) != 1 else 0
@@ -273,14 +275,6 @@ class _Rows(NamedTuple):
         return StratifiedScores.of(p, y, place[rows.group], len(codes), weight, cluster)
 
 
-def _written(label: Any) -> str:
-    """Write a label; 2018.0 is 2018, which a missing value turned into a float."""
-    if label is None:
-        return "missing"
-    whole = isinstance(label, float | np.floating) and float(label).is_integer()
-    return str(int(label)) if whole else label_in_words(label)
-
-
 def _level(name: str, rows: _Rows, confidence: float) -> GroupLevel:
     forecasts = Forecasts(rows.outcome, rows.prediction, sample_weight=rows.weight)
     scores = decompose(forecasts)
@@ -304,13 +298,11 @@ def _odds(rows: _Rows, confidence: float) -> tuple[float, float, float]:
 
     Predictions of exactly 0 and 1, which no factor moves, are left out.
     """
-    from scipy.special import logit
-
     _, p, y, weight, _ = rows = rows.take((rows.prediction > 0) & (rows.prediction < 1))
     if len(p) == 0:
         return float("nan"), 0.0, float("inf")
     mass = np.ones(len(p)) if weight is None else weight / weight.max()
-    logits, total = np.asarray(logit(p)), float(mass.sum())
+    logits, total = logit(p, 0.0), float(mass.sum())
     events, others = float(mass @ y), float(mass @ (1 - y))
     gap, (low, high) = float(mass @ (y - p)) / total, row_interval(*rows[1:], confidence)
 
@@ -351,5 +343,5 @@ def _trend(
     _, pvalue, _ = difference_tests(scores, place, draws, seed, confidence)
     slope = log_odds_slope(scores, place) if scores.rank else 0.0
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"
-    first, last = (_written(column.labels[code]) for code in (placed[0], placed[-1]))
-    return Trend(pvalue, odds_of(slope), direction, first, last)
+    names = written_labels(column)
+    return Trend(pvalue, odds_of(slope), direction, names[placed[0]], names[placed[-1]])

@@ -1,4 +1,4 @@
-"""distinguish(): can anything tell the real outcomes from outcomes drawn with the predicted probabilities?
+"""distinguish(): do any covariates separate real outcomes from outcomes drawn as predicted?
 
 Outcome indistinguishability: Dwork et al. 2021; survey "lens of indistinguishability", section 1.4.
 """
@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Column, Features, code_columns
+from calibrant.columns import Column, EncodedColumns, code_columns
 from calibrant.errors import InvalidInputError, TooFewRecordsError
-from calibrant.fits.forest import TreeParams
-from calibrant.fits.trees import boosted_means
+from calibrant.fits.trees import TreeParams, grown_trees
 from calibrant.formatting import (
     at_floor,
     confidence_text,
@@ -35,7 +34,7 @@ from calibrant.inference.pvalues import LEVEL
 from calibrant.inputs import open_share
 from calibrant.kernels.groups import Index
 from calibrant.metrics.calling import shares_parameters
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Records, check_records
 from calibrant.results import Array, Result
 
@@ -77,7 +76,7 @@ class RuleSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distinguisher(Result):
-    """What tells real outcomes from draws with the predicted probabilities.
+    """What separates real outcomes from draws with the predicted probabilities.
 
     `advantage` is E[w (y - v)] of the learned w, the mean over two halves each judged by a model of the
     other, with an interval. `pvalue` is twice the smaller of the two exact p-values. `importance` is each
@@ -130,7 +129,7 @@ class Distinguisher(Result):
 
     @property
     def verdict(self) -> str:
-        """What follows, in words: the null is more than calibration, since it also speaks of covariates."""
+        """What follows, in words; the null is more than calibration, because it also concerns covariates."""
         if self.pvalue <= LEVEL:
             return "these outcomes were not drawn with the predicted probabilities, given the covariates"
         return "no evidence that the covariates know more than the predictions"
@@ -219,7 +218,7 @@ def distinguish(
     *,
     model: Any = None,
     sample_weight: Any = None,
-    draws: int = 999,
+    draws: int = DRAWS,
     confidence: float = 0.95,
     nominal: Sequence[str] = (),
     missing: Literal["error", "drop"] = "error",
@@ -266,14 +265,14 @@ def distinguish(
         got = f"got {len(records):,}"
         raise TooFewRecordsError("a distinguisher", f"needs at least {MIN_RECORDS} rows", got)
     columns = [column.take(records.rows) for column in columns]
-    features = Features.of(columns)
-    rows = np.column_stack((features.encode(columns).rows, records.prediction))
+    encoded = EncodedColumns.of(columns)
+    rows = np.column_stack((encoded.rows, records.prediction))
     half_seed, *seeds = np.random.SeedSequence(seed).spawn(3)
     side = np.random.default_rng(half_seed).permutation(len(records)) % 2 == 0
     halves, drops, opinion = [], np.zeros(rows.shape[1]), np.empty(len(records))
     for inside, one in zip((side, ~side), seeds, strict=True):
         fitted, judged = (np.flatnonzero(some).astype(np.int32) for some in (~inside, inside))
-        predict = _fit(model, rows[fitted], records.take(fitted), features.categorical)
+        predict = _fit(model, rows[fitted], records.take(fitted), encoded.categorical)
         half, opinion[judged], lost = _judge(
             predict, rows[judged], records.take(judged), draws, confidence, np.random.default_rng(one)
         )
@@ -314,7 +313,7 @@ def _fit(model: Any, rows: Array, records: Records, categorical: tuple[int, ...]
     residual = records.outcome - records.prediction
     if model is None:
         growth = replace(TREES, categorical=categorical)
-        return boosted_means(rows, residual, np.ascontiguousarray(records.weight), growth).predict
+        return grown_trees(rows, residual, np.ascontiguousarray(records.weight), growth).predict
     model = copy.deepcopy(model)
     model.fit(rows, residual, **({"sample_weight": records.weight} if records.weighted else {}))
 

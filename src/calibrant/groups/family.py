@@ -22,6 +22,7 @@ from calibrant.groups.statistics import MIN_THREADED_MEMBERS, Curves, Terms, Var
 from calibrant.groups.stratified import OverallCurve
 from calibrant.groups.subpopulations import Batch, Lists, Partition
 from calibrant.inference.gap_interval import binary_moments, difference_interval, row_interval
+from calibrant.inference.null import SKEWNESS_ALLOWANCE, skewness_of_mean
 from calibrant.inference.pvalues import (
     LEVEL,
     MORE_DRAWS,
@@ -29,7 +30,6 @@ from calibrant.inference.pvalues import (
     stepdown_counts,
     stepdown_pvalues,
 )
-from calibrant.kernels.compile import numba_is_loaded
 from calibrant.kernels.groups import (
     ALL_BITS,
     LANES,
@@ -48,10 +48,7 @@ from calibrant.results import Array
 VECTOR = 8  # curves that one instruction advances
 NULL_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
 DIGITS_PER_LOOK = 5  # binary digits between looks at which records are done
-MIN_COMPILED_STEPS = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
-MIN_COMPILED_STEPS_IF_LOADED = 5_000_000  # the same where numba is in the process already
-MAX_SKEWNESS = 0.3  # of a group's sum: beyond it random signs reject too often
-MAX_SKEWNESS_OF_ALL = 0.25  # the same for everyone: the records in hand show less skewness than there is
+MIN_COMPILED_STEPS = 5_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 MIN_BITS_AHEAD, WORDS_AHEAD = 1 << 24, 1 << 18  # bits from which another thread pays, and its words at a time
 
 
@@ -62,6 +59,7 @@ class RandomWords:
         self._rng = rng
         self._blocks = None if bits < MIN_BITS_AHEAD else self._ahead()
         self._left = np.empty(0, dtype=np.uint64)
+        self.steps = 0  # of the curves simulated from them, also for earlier draws of the same audit
 
     def _draw(self, *shape: int) -> Words:
         return self._rng.integers(0, 2**64, shape, dtype=np.uint64)
@@ -96,8 +94,8 @@ class FamilyNull:
     draws: int
     bits: Words
     steps: Array
+    words: RandomWords
     signs: bool = False
-    work: int = 0  # steps done so far
 
     @classmethod
     def simulate(
@@ -117,21 +115,22 @@ class FamilyNull:
             coins = random_words(clusters.number, words)
             residual = weight * (records.outcome - p)
             steps = np.column_stack((value, residual, -residual))
-            return cls(records, variant, draws, coins[clusters.codes], steps, signs=True)
+            return cls(records, variant, draws, coins[clusters.codes], steps, random_words, signs=True)
         bits = np.empty((n, words), dtype=np.uint64)
         settle = _worth_compiling(settle_coins, n * draws)
         for start in range(0, n, NULL_BLOCK):
             part = slice(start, start + NULL_BLOCK)
             bits[part] = bernoulli_words(p[part], words, random_words, settle or _settle_by_numpy)
-        return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
+        steps = np.column_stack((value, weight * (1.0 - p), -weight * p))
+        return cls(records, variant, draws, bits, steps, random_words)
 
     def z(self, batch: Batch, deviation: Array) -> Array:
         """Return the simulated z, one row per subpopulation, one column per draw."""
         if not (self.signs or self.variant.weights_fixed):
             return self._z_draw_by_draw(batch)
         lists = batch.lists
-        self.work += len(lists.members) * self.draws
-        kernel = _worth_compiling(null_ranges, self.work)
+        self.words.steps += len(lists.members) * self.draws
+        kernel = _worth_compiling(null_ranges, self.words.steps)
         ranges = self._ranges_by_numpy(lists) if kernel is None else self._compiled_ranges(lists, kernel)
         return ranges / np.where(deviation == 0, 1.0, deviation)[:, None]  # no doubt: every curve is flat
 
@@ -171,8 +170,8 @@ class FamilyNull:
 
     def _z_draw_by_draw(self, batch: Batch) -> Array:
         """Recompute weights and variances from every draw, where they depend on the outcomes."""
-        self.work += len(self.records) * self.draws
-        if self.work >= MIN_COMPILED_STEPS // 100:  # these steps are taken one by one
+        self.words.steps += len(self.records) * self.draws
+        if self.words.steps >= MIN_COMPILED_STEPS // 10:  # these steps are taken one by one
             for kernel in (segment_curves, partition_curves):
                 kernel.compile_now()
         records, out = self.records, np.empty((len(batch), self.draws))
@@ -184,20 +183,15 @@ class FamilyNull:
         return out
 
 
-def sizes_for_signs(records: Records) -> tuple[int, int]:
-    """Return how many records make the skewness of a sum small enough for random signs, which have none."""
-    residual = records.weight * (records.outcome - records.prediction)
-    residual -= residual.mean()
-    residual /= float(np.abs(residual).max()) or 1.0  # squares of tiny weights would vanish
-    spread = float(residual @ residual) / len(residual)
-    skewness = float(np.mean(residual**3)) / spread**1.5 if spread else 0.0
-    group, everyone = (math.ceil((skewness / most) ** 2) for most in (MAX_SKEWNESS, MAX_SKEWNESS_OF_ALL))
-    return max(1, group), everyone
+def skewness_of_signs(records: Records, clusters: Clusters) -> float:
+    """Return the skewness of a residual, from the sums that share a sign, which has none."""
+    sums = clusters.total(records.weight * (records.outcome - records.prediction))
+    return skewness_of_mean(sums) * math.sqrt(len(records))
 
 
 def _worth_compiling(kernel: Any, steps: int) -> Callable[..., Any] | None:
     """Return machine code where that many steps repay starting numba; None where numpy is quicker."""
-    if steps < (MIN_COMPILED_STEPS_IF_LOADED if numba_is_loaded() else MIN_COMPILED_STEPS):
+    if steps < MIN_COMPILED_STEPS:
         return None
     code: Callable[..., Any] = kernel.machine_code()
     return code
@@ -313,6 +307,7 @@ class TestFamily:
     plain: Terms | None = None  # by the records' own weights, where `terms` has others
     clusters: Clusters | None = None
     expected: int = 0
+    skewness: float = 0.0  # of residuals that only have random signs: see `SignNull.allowance`
     rules: list[Rule] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
@@ -405,7 +400,9 @@ class TestFamily:
         return np.concatenate([getattr(part, name) for part in (self.described if described else self.parts)])
 
     def pvalues(self) -> Array | None:
-        tested = self._column("tested")
+        against = self._column("direction") * self.skewness < 0
+        allowance = SKEWNESS_ALLOWANCE * abs(self.skewness) / np.sqrt(self._column("size"))
+        tested = np.maximum(self._column("tested") - np.where(against, allowance, 0.0), 0.0)
         if self.simulated:
             simulated = np.concatenate(self.simulated)
             self.exceeded = self.exceeded + stepdown_counts(tested, simulated)

@@ -263,8 +263,25 @@ def among(column: Column, codes: Iterable[int]) -> IsIn | None:
 def one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
     gap = column.missing and 0 in codes
     values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
-    mixed = 0 < _texts(column) < len(column.labels) - int(column.missing)
-    return IsIn(column.name, values, gap, negated, mixed)
+    return IsIn(column.name, values, gap, negated, _is_mixed(column))
+
+
+def written_labels(column: Column) -> list[str]:
+    """Return the labels in words, 2018 for 2018.0; text is quoted where another label could read the same."""
+    mixed, names = _is_mixed(column), []
+    for label in column.labels:
+        if label is None:
+            names.append("missing")
+        elif isinstance(label, str) and (mixed or (column.missing and label == "missing")):
+            names.append(_quoted(label))
+        else:  # a missing value turns whole numbers into floats
+            whole = isinstance(label, float | np.floating) and float(label).is_integer()
+            names.append(str(int(label)) if whole else label_in_words(label))
+    return names
+
+
+def _is_mixed(column: Column) -> bool:
+    return 0 < _texts(column) < len(column.labels) - int(column.missing)
 
 
 @lru_cache(maxsize=64)  # asked once per value of the column, which may have very many
@@ -335,7 +352,7 @@ def _plain_json(value: Any) -> Any:
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
     got = f"got {value!r} of type {type(value).__name__}"
-    raise InvalidInputError("a rule that is saved", "must speak of numbers, text or dates", got)
+    raise InvalidInputError("a rule that is saved", "must use numbers, text or dates", got)
 
 
 def _read(item: Mapping[str, Any]) -> Condition:

@@ -17,7 +17,7 @@ from calibrant.columns import Column, code_columns
 from calibrant.errors import TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize
 from calibrant.groups.audit_result import Group, NotTested
-from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, sizes_for_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, skewness_of_signs
 from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.statistics import ROWS, StatisticName, Terms, Variant, VariantName
 from calibrant.groups.subpopulations import Lists, everyone
@@ -108,7 +108,7 @@ MAX_CATEGORIES = 50  # of a nominal covariate that are tried, the most frequent
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BeamNode:
-    """A rule as an interval of codes for each column it speaks of, and its members among rows searched."""
+    """A rule as an interval of codes for each of its columns, and its members among the rows searched."""
 
     intervals: Mapping[int, tuple[int, int]]
     members: Index
@@ -198,14 +198,14 @@ def search_groups(
     batch = Lists.of(list(named), [node.members_among(theirs) for node in named.values()])
     terms, own = kind.terms_of(others)
     random_words, signs = RandomWords(np.random.default_rng(null_seed), len(others) * draws), None
+    skewness = 0.0
     if kind.real:
         signs = Clusters.of_single_records(len(others))
-        group_size, needed = sizes_for_signs(others)
-        min_size = max(min_size, group_size if len(others) >= needed else needed)
+        skewness = skewness_of_signs(others, signs)
 
     def run(count: int) -> TestFamily:
         null = FamilyNull.simulate(others, kind, count, random_words, signs)
-        family = TestFamily(others, terms, null, min_size, plain=own)
+        family = TestFamily(others, terms, null, min_size, plain=own, skewness=skewness)
         family.take(everyone(len(others)), 1)
         family.take(batch, len(batch))
         return family

@@ -6,6 +6,7 @@ borrowed from the predictions, so the tests hold when the model is wrong. They a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.levels import expit, logit
+from calibrant.fits.logistic import Regressors, minimize_loss
 from calibrant.inference.odds_shift import (
     common_shift,
     conditional_estimate,
@@ -28,10 +31,9 @@ from calibrant.results import Array
 
 Codes = npt.NDArray[np.intp]
 
-RIDGE = 0.5  # on the slope of the recalibration, whose regressor has unit variance
+RIDGE = (1e-6, 0.5)  # on intercept and slope of the recalibration, whose regressor has unit variance
 NEAR_CERTAIN = 1e-6  # predictions are kept this far from 0 and 1 before logits are taken
-NEWTON_STEPS = 25
-MAX_FITTED = 20_000  # points to which the recalibration is fitted: means of neighbors beyond
+MAX_FITTED = 4_096  # points to which the recalibration is fitted: means of neighbors beyond
 NULL_DIRECTION = 1e-9  # of the largest eigenvalue: below it a direction of the covariance carries nothing
 ROUNDING = 1e-9  # a simulated statistic this close to the observed one counts as equal
 MAX_EXACT_VARIANCE = 100.0  # of a group's events: beyond it the law of a pair is normal
@@ -52,28 +54,18 @@ def prediction_strata(prediction: Array) -> Codes:
 
 def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Array:
     """Return logits of the best logistic curve of ascending predictions, with a light ridge on its slope."""
-    from scipy.special import expit, logit
-
-    x = logit(np.clip(prediction, NEAR_CERTAIN, 1 - NEAR_CERTAIN))
+    x = logit(prediction, NEAR_CERTAIN)
     x = (x - x.mean()) / max(float(x.std()), 1e-9)
     weight = weight / weight.mean()
     rate = float((weight @ outcome + 0.5) / (weight.sum() + 1))
-    beta = np.array([logit(rate), 0.0])
     at, mass, events = x, weight, weight * outcome
     if len(x) > MAX_FITTED:  # neighbors share a point of the curve
         starts = np.arange(0, len(x), len(x) // MAX_FITTED + 1)
         mass, events, moment = (np.add.reduceat(one, starts) for one in (weight, events, weight * x))
         at = moment / mass
-    for _ in range(NEWTON_STEPS):
-        fitted = expit(beta[0] + beta[1] * at)
-        surplus, spread = events - mass * fitted, mass * fitted * (1 - fitted)
-        gradient = np.array([surplus.sum(), (surplus * at).sum() - RIDGE * beta[1]])
-        cross = (spread * at).sum()  # sums instead of @: threads of BLAS cost more than they save here
-        hessian = np.array([[spread.sum() + NEAR_CERTAIN, cross], [cross, (spread * at**2).sum() + RIDGE]])
-        step = np.clip(np.linalg.solve(hessian, gradient), -2.0, 2.0)
-        beta = beta + step
-        if np.abs(step).max() < 1e-8:
-            break
+    constant = np.array([math.log(rate / (1 - rate)), 0.0])
+    curve = Regressors((np.ones(len(at)), at))
+    beta = minimize_loss(curve, events / mass, mass, center=constant, precision=np.array(RIDGE)).beta
     return np.asarray(beta[0] + beta[1] * x)
 
 
@@ -136,8 +128,6 @@ class StratifiedScores:
     @cached_property
     def residual(self) -> Array:
         """Weight times outcome minus recalibrated prediction, centered within strata; 0 if not shared."""
-        from scipy.special import expit
-
         error = self.outcome - expit(self.logits)
         mean = np.bincount(self.stratum, self.mass * error) / np.bincount(self.stratum, self.mass)
         shared = np.isin(self.stratum, self.shared_strata)
@@ -380,8 +370,6 @@ class OverallCurve:
         *,
         rates: bool = True,
     ) -> None:
-        from scipy.special import expit
-
         mass = np.ones(len(outcome)) if weight is None else weight / weight.mean()
         stratum = prediction_strata(prediction)
         logits = recalibrated_logits(prediction, outcome, mass) if rates else np.zeros(len(outcome))
@@ -447,8 +435,6 @@ class OverallCurve:
 
 def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
     """Add up the laws of the first group's events, given all events of each stratum."""
-    from scipy.special import expit
-
     law, events = (0, np.ones(1)), 0
     for k in scores.shared_strata.tolist():
         part = slice(scores.starts[k], scores.starts[k + 1])
@@ -471,7 +457,7 @@ def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 
 def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
-    from scipy.special import expit, stdtr, stdtrit
+    from scipy.special import stdtr, stdtrit
 
     if scores.cluster is not None:
         free = max(len(scores.cluster_sums) - 1.0, 1.0)
@@ -494,8 +480,6 @@ def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
     """Return the change of the log odds per unit of place, at equal predictions."""
-    from scipy.special import expit
-
     at = place[scores.group]
     mean = np.bincount(scores.stratum, scores.mass * at) / np.bincount(scores.stratum, scores.mass)
     at = at - mean[scores.stratum]

@@ -16,7 +16,7 @@ from calibrant.groups.statistics import ROWS
 from calibrant.inference.pvalues import adjusted_pvalues
 from calibrant.inputs import check_aligned
 from calibrant.metrics.calling import shares_parameters
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Records, check_records
 from calibrant.results import Array, Result
 
@@ -80,7 +80,7 @@ def weight_family(
     *,
     covariates: Any = None,
     sample_weight: Any = None,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
     missing: Literal["error", "drop"] = "error",
 ) -> WeightFamily:

@@ -20,7 +20,7 @@ from calibrant.inference.pvalues import holm
 from calibrant.inference.testing import calibration_test
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
-from calibrant.metrics.multiclass import class_wise, top_label
+from calibrant.metrics.multiclass import CLASSES, class_wise, top_label
 from calibrant.parallel import Progress, checked_draws, recorded_seed, report_progress
 from calibrant.records import Missing
 from calibrant.results import Result, Table, number_cell, text_cell
@@ -130,7 +130,7 @@ def _line(one: ClassLevel) -> tuple[Any, ...]:
     return text_cell(one.name), *rates, difference, number_cell(one.value), *pvalues
 
 
-@shares_parameters("")
+@shares_parameters(CLASSES)
 def class_table(
     y_true: Any,
     probabilities: Any,
@@ -147,18 +147,8 @@ def class_table(
 
     Parameters
     ----------
-    y_true
-        The class that occurred, per record.
-    probabilities
-        One column per class, rows summing to 1; or a frame whose columns name the classes.
     measure
         The error shown, "atb" to rank models; p-values are those of the default test, whatever is shown.
-    sample_weight
-        Non-negative weights, one per record.
-    classes
-        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
-    missing
-        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
     draws
         Simulations for p-values without a limit law; at least 20 for each class, so that one can be found.
 

@@ -15,6 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inference.null import Drawing, SignNull, record_outcomes, record_weights
 from calibrant.inference.pvalues import exceedance
+from calibrant.inputs import whole_number
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics.bibliography import OTHER_PAPERS
 from calibrant.metrics.binned import bin_starts
@@ -68,7 +69,7 @@ def _degrees(spread: Array, fitted: bool) -> int:
 
 
 def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Array]:
-    starts = bin_starts(forecasts, groups, "quantile")
+    starts = bin_starts(forecasts, whole_number("groups", groups, 1), "quantile")
     weight = np.add.reduceat(forecasts.weights, starts)
     mean, rest = (
         np.add.reduceat(forecasts.weights * share, starts) / weight
@@ -284,8 +285,7 @@ def omnibus_by_signs(null: SignNull, drawing: Drawing) -> tuple[float, float, di
         return np.asarray(high - low)
 
     ranges = drawing.run(work, null.width)
-    low, high = curve_extremes(forecasts.residuals[None])[0]
-    kuiper = exceedance(float(high - low), ranges)
+    kuiper = exceedance(float(np.ptp(curve_extremes(null.observed()), axis=1).min()), ranges)
     scores = null.score_draws(np.stack([np.ones(forecasts.levels), bounded_leverage(forecasts)]), drawing)
     largest = np.abs(scores).max(axis=1)
     cox = exceedance(float(largest[0]), largest[1:])

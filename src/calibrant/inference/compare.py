@@ -28,7 +28,7 @@ from calibrant.inference.bootstrap import (
     values_of_resamples,
 )
 from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
-from calibrant.inference.compare_result import DRAWS, Comparison, Difference, error_of, may_flip
+from calibrant.inference.compare_result import Comparison, Difference, error_of, may_flip
 from calibrant.inference.intervals import central, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
 from calibrant.inference.null import (
@@ -48,7 +48,7 @@ from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import decompose
-from calibrant.parallel import BLOCK, Progress, map_threads, map_threads_named
+from calibrant.parallel import BLOCK, DRAWS, Progress, map_threads, map_threads_named
 from calibrant.records import Missing, check_records
 from calibrant.results import Array
 

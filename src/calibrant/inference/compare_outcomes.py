@@ -21,7 +21,7 @@ from calibrant.inference.paired_rows import labeled_clusters
 from calibrant.inference.pvalues import holm, is_rejected
 from calibrant.inputs import InputNames, missing_rows, open_share, outcomes_of, positive_column
 from calibrant.records import Missing, check_records
-from calibrant.results import Array, Result, Table, number_cell, text_cell
+from calibrant.results import Array, Result, Table, frame_of, number_cell, text_cell
 
 MIN_CLUSTERS = 10
 ROUNDING = 1e-12  # a difference of scores up to this is none
@@ -119,6 +119,13 @@ class OutcomeComparison(Result):
 
     def rows(self) -> tuple[Difference, ...]:
         return tuple(pair for pairs in self.differences.values() for pair in pairs)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return a frame ("pandas", "polars" or "pyarrow") with a row per score and pair."""
+        lines = [
+            {"score": name, **pair.to_dict()} for name, pairs in self.differences.items() for pair in pairs
+        ]
+        return frame_of({key: [line[key] for line in lines] for key in lines[0]}, backend)
 
 
 def compare_outcomes(

@@ -15,9 +15,9 @@ from calibrant.inference.pvalues import could_flip, is_rejected
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import Decomposition
+from calibrant.parallel import DRAWS
 from calibrant.results import Result, Table, number_cell, text_cell
 
-DRAWS = 999  # resamples, and the fewest whose simulation error is judged
 MAX_MODELS_NAMED = 4  # in one sentence
 ROUNDING = 1e-12  # relative: scores that differ by rounding alone
 MAX_PAIRS_NAMED = 5  # in the sentence; the table has them all

@@ -12,7 +12,7 @@ from calibrant.errors import Hint, InvalidInputError, TooFewRecordsError
 from calibrant.fits.crossfit import Responses
 from calibrant.formatting import confidence_text
 from calibrant.inference.intervals import check_resampling
-from calibrant.inference.net_benefits import DecisionRows, critical_value, difference
+from calibrant.inference.net_benefits import critical_value, difference
 from calibrant.inference.paired_rows import PairedRows, complete_rows
 from calibrant.inference.pvalues import bonferroni
 from calibrant.inputs import open_share
@@ -24,7 +24,7 @@ from calibrant.metrics.decisions.worst_case import (
     worst_loss,
     worst_task_of,
 )
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result
 
@@ -33,7 +33,7 @@ UNNAMED = ("the first model", "the second model")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DominanceOver(Result):
-    """The most that anybody with payoffs in [0, 1] loses by using a model instead of one of several others.
+    """The most that any user with payoffs in [0, 1] loses by using a model instead of one of several others.
 
     `each` holds the comparison with every one; their intervals hold all at once (Bonferroni). [`lower`,
     `upper`] holds the largest loss in the population with at least the `confidence`.
@@ -77,7 +77,7 @@ class DominanceOver(Result):
 
     @property
     def dominates(self) -> bool:
-        """Whether the model is at least as good as every baseline for everybody, on these records."""
+        """Whether the model is at least as good as every baseline for every user, on these records."""
         return all(found.dominates for found in self.each.values())
 
     def __getitem__(self, name: str) -> Dominance:
@@ -90,7 +90,7 @@ class DominanceOver(Result):
     def __str__(self) -> str:
         if self.dominates:
             others = f"all {len(self.each)} baselines"
-            return f"{at_start(self.model)} dominates {others}: nobody should prefer another."
+            return f"{at_start(self.model)} dominates {others}: no user should prefer another."
         lost = f"loses at most {self.loss:.4g} per record{_interval_text(self)}"
         return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
 
@@ -208,13 +208,13 @@ class Dominance(Result):
     def __str__(self) -> str:
         first, second = self.names
         if self.dominates and self.dominated:
-            return f"{at_start(first)} and {second} serve everybody equally well on these records."
+            return f"{at_start(first)} and {second} serve every user equally well on these records."
         if self.dominates:
-            return f"{at_start(first)} dominates: on these records nobody should prefer {second}."
+            return f"{at_start(first)} dominates: on these records no user should prefer {second}."
         where = " and ".join(f"{mu:.3g}" for mu in self.task.thresholds)
-        also = f" {at_start(second)} dominates: nobody should prefer {first}." if self.dominated else ""
+        also = f" {at_start(second)} dominates: no user should prefer {first}." if self.dominated else ""
         lost = f"loses at most {self.loss:.4g} per record{_interval_text(self)}"
-        return f"Using {first} instead of {second} {lost}, for somebody who changes action at {where}.{also}"
+        return f"Using {first} instead of {second} {lost}, for a user who changes action at {where}.{also}"
 
 
 @overload
@@ -231,10 +231,10 @@ def dominance(
     names: Sequence[str] | None = None,
     missing: Missing = "error",
     confidence: float = 0.95,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
 ) -> Dominance | DominanceOver:
-    """Return the most that anybody loses by using model a instead of model b, on the same rows.
+    """Return the most that any user loses by using model a instead of model b, on the same rows.
 
     Over all decision tasks with payoffs in [0, 1], the omniprediction gap of a against b (Ehm, Gneiting,
     Jordan & Krüger 2016, Murphy diagrams; section 1.4 of the survey). Unlike decision_loss it needs no
@@ -266,7 +266,7 @@ def dominance(
     >>> dominance(y, good, bad, draws=0).dominates
     True
     >>> print(dominance(y, good, bad, names=["lr", "base rate"], draws=0))
-    lr dominates: on these records nobody should prefer base rate.
+    lr dominates: on these records no user should prefer base rate.
     >>> round(dominance(y, bad, good, draws=0).loss, 12)
     0.5
     >>> dominance(y, bad, {"better": good, "same": bad}, draws=0)
@@ -296,10 +296,10 @@ def _over_one(
     rows: PairedRows, names: tuple[str, str], confidence: float, draws: int, seed: int
 ) -> Dominance:
     a, b = (column + 0.0 for column in rows.models.values())
-    n, mass = len(a), np.ones(len(a)) if rows.weights is None else rows.weights / rows.weights.max()
-    order = np.lexsort((rows.outcomes, b, a, mass))  # rows that tie are the same row: their order is free
-    outcomes, a, b, weights = rows.outcomes[order], a[order], b[order], mass[order] / mass[order].sum()
-    groups = Responses(a, b, weights, weights * outcomes, np.ones(n, dtype=np.int64))
+    order = np.lexsort((rows.outcomes, b, a, rows.mass))  # rows that tie are the same row: any order will do
+    rows = rows.take(order)
+    n, outcomes, weights = len(order), rows.outcomes, rows.mass
+    groups = Responses(a[order], b[order], weights, weights * outcomes, np.ones(n, dtype=np.int64))
     curve = curve_of(groups)
     task = worst_task_of(curve)
     lower, upper, band, count = None, None, None, 0
@@ -310,19 +310,18 @@ def _over_one(
             rule = f"needs {MIN_EITHER_OUTCOME} records of either outcome for an interval with weights"
             raise TooFewRecordsError("dominance", rule, f"got {fewest}", Hint("{} leaves it out", draws=0))
         count = checked_draws(draws)
-        lower, upper, band = _uncertainty(groups, outcomes, curve, confidence, count, seed)
+        lower, upper, band = _uncertainty(rows, groups, curve, confidence, count, seed)
     used, found = seed if count else None, (task.loss, task, lower, upper, curve, band)
     return Dominance(*found, confidence, n, count, used, rows.dropped, names)
 
 
 def _uncertainty(
-    groups: Responses, outcomes: Array, curve: ThresholdLossCurve, confidence: float, draws: int, seed: int
+    rows: PairedRows, groups: Responses, curve: ThresholdLossCurve, confidence: float, draws: int, seed: int
 ) -> tuple[float, float, DominanceBand]:
     """Return limits of the loss, which follow from the band's ends, and the band, over all tasks at once."""
     thresholds = curve.thresholds
     if len(thresholds) > GRID:
         thresholds = thresholds[np.unique(np.linspace(0, len(thresholds) - 1, GRID).round().astype(np.intp))]
-    rows = DecisionRows(outcomes, groups.weights)
     a, b = (
         np.searchsorted(thresholds, x, side="left") + np.searchsorted(thresholds, x, side="right")
         for x in (groups.trusted, groups.rates)

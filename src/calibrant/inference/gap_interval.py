@@ -15,7 +15,7 @@ from calibrant.results import Array
 
 MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65% for 95%
 MIN_EFFECTIVE_RECORDS = 2.0  # a record that outweighs all others together shows no variance
-MIN_CLUSTERS = 10.0  # effective number below which a group's interval is not given
+MIN_CLUSTERS = 10.0 - 1e-9  # effective number below which nothing keeps its promise; 10 equal ones may round
 GUARD_RECORDS = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions
 Codes = npt.NDArray[np.intp]
 

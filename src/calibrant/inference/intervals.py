@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name
+from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
@@ -27,27 +27,24 @@ from calibrant.inference.inversion import BY_SCORE, inverted, score_interval
 from calibrant.inference.null import (
     ClusterSummary,
     Drawing,
-    NullOutcomes,
-    SignNull,
-    batched,
     cluster_summary,
     is_clustered,
     measured,
-    null_values,
     record_clusters,
     record_outcomes,
     with_options,
 )
 from calibrant.inference.pvalues import is_rejected
-from calibrant.inference.testing import by_signs, has_sign_test, run_test
+from calibrant.inference.testing import TestResult, by_signs, for_mean, has_sign_test, run_test
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import Progress, dot
+from calibrant.parallel import DRAWS, Progress, dot
 from calibrant.results import Array, Result
 
+MIN_LEVEL = 1e-12  # of a test beside an interval
 NO_INTERVAL = "too few records for an interval"
 # Largest expected deviation over sqrt(sum of squared weights); docs/interval-proofs.md has the proofs.
 EXPECTED_DEVIATION = {
@@ -66,10 +63,6 @@ ROOTS = {"atb": 2}  # measures whose root is bounded
 
 def is_unbounded(lower: float, upper: float) -> bool:
     return math.isinf(lower) and math.isinf(upper)
-
-
-NULL_DRAWS = 99  # enough for a mean
-SLOW_NULL_DRAWS = 19  # where each draw costs a whole evaluation
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -132,7 +125,7 @@ def confidence_interval(
     measure: str = "smooth",
     confidence: float = 0.95,
     method: Literal["auto", "guaranteed"] = "auto",
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -176,10 +169,15 @@ def confidence_interval(
     row = with_options(find_measure(measure), options)
     value, cells = float(row.function.core(forecasts, **row.options)), None
     if method == "guaranteed":
+        tested = _tested(forecasts, row, for_mean(row, drawing), None)
         drawing = replace(drawing, draws=0)
         found = _guaranteed(forecasts, row.name, confidence, options)
     elif method == "auto":
-        found = bounds(forecasts, row, drawing, value=value, confidence=confidence)
+        long = row.null.mean_draws is not None  # then its p-value is only sought if it counts
+        level = None if long else max(1 - confidence, MIN_LEVEL)
+        tested = _tested(forecasts, row, for_mean(row, drawing), level)
+        pvalue = None if tested is None or long else tested.pvalue
+        found = bounds(forecasts, row, drawing, value=value, confidence=confidence, pvalue=pvalue)
         found = found._replace(method=f"{found.method} (approximate)")
         merged = _levels_to_bound_on(forecasts, row)
         cells = None if merged is forecasts else merged.levels
@@ -191,7 +189,7 @@ def confidence_interval(
         lower=found.lower,
         upper=found.upper,
         confidence=confidence,
-        null_mean=mean_if_calibrated(forecasts, row, drawing.seed),
+        null_mean=math.nan if tested is None else tested.null_mean,
         corrected=_unbiased(forecasts, row, value),
         method=found.method,
         n=forecasts.n,
@@ -201,6 +199,13 @@ def confidence_interval(
         cells=cells,
         clusters=cluster_summary(forecasts) if is_clustered(forecasts) else None,
     )
+
+
+def _tested(forecasts: Forecasts, entry: Measure, drawing: Drawing, level: float | None) -> TestResult | None:
+    try:
+        return run_test(forecasts, entry, drawing, level=level)
+    except CalibrantError:
+        return None
 
 
 def _guaranteed(forecasts: Forecasts, measure: str, confidence: float, options: Mapping[str, Any]) -> Bounds:
@@ -257,7 +262,7 @@ def bounds(
     untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, entry))
     if not (untested or lower <= entry.ideal <= upper):
         if pvalue is None:
-            level = max(1 - confidence, 1e-12)
+            level = max(1 - confidence, MIN_LEVEL)
             pvalue = run_test(forecasts, entry, replace(drawing, progress=None), level=level).pvalue
         if not is_rejected(pvalue, confidence):
             lower, upper = min(lower, entry.ideal), max(upper, entry.ideal)
@@ -356,20 +361,6 @@ def _unbiased(forecasts: Forecasts, entry: Measure, value: float) -> float | Non
     else:  # a sketch of fractions has lost the squares
         return None
     return (value - own) / others
-
-
-def mean_if_calibrated(forecasts: Forecasts, entry: Measure, seed: int) -> float:
-    exact = entry.null.mean and entry.null.mean(forecasts, entry.options)
-    linear = entry.signed or entry.null.two_sided  # its mean does not depend on how rows are related
-    if exact is not None and (linear or not by_signs(forecasts)):
-        return exact
-    if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, entry)):
-        return math.nan
-    simulated = levels_to_simulate(forecasts, entry)
-    null = SignNull(simulated) if by_signs(forecasts) else NullOutcomes(simulated)
-    draws = NULL_DRAWS if batched(simulated, entry) else SLOW_NULL_DRAWS
-    values = null_values(simulated, entry, null, Drawing(draws, seed, threads=1))
-    return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan
 
 
 def clopper_pearson(ones: Array | int, counts: Array | int, alpha: float) -> tuple[Array, Array]:

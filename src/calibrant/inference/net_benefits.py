@@ -19,12 +19,12 @@ from calibrant.formatting import dropped_note, format_value, pluralize
 from calibrant.inference.bootstrap import upper_quantile
 from calibrant.inference.gap_interval import wilson_interval
 from calibrant.inference.null import ClusterSummary, draw_signs
-from calibrant.inference.paired_rows import paired_models
+from calibrant.inference.paired_rows import PairedRows, paired_models
 from calibrant.inference.pvalues import bonferroni
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.fixed_payoff import checked_thresholds
-from calibrant.parallel import checked_draws, dot, in_blocks, recorded_seed
+from calibrant.parallel import DRAWS, checked_draws, dot, in_blocks, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, Table, TableCell, frame_of, number_cell, text_cell
 
@@ -32,17 +32,6 @@ MAX_CLUSTER_TOTALS = 2**22  # held at a time
 MAX_SIGNED = 50_000  # records that differ, up to which each has its own sign; more are drawn as normal cells
 
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DecisionRows:
-    outcomes: Array
-    weights: Array  # that sum to 1
-    clusters: Clusters | None = None
-
-    @property
-    def parts(self) -> tuple[Array, Array]:
-        return self.weights * self.outcomes, self.weights * (1 - self.outcomes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -75,8 +64,8 @@ class _Shares:
     size: Array  # that Wilson's intervals take
 
     @classmethod
-    def of(cls, rows: DecisionRows, shares: Sequence[Share], factors: Array) -> _Shares:
-        w, clusters, width = rows.weights, rows.clusters, factors.shape[1]
+    def of(cls, rows: PairedRows, shares: Sequence[Share], factors: Array) -> _Shares:
+        w, clusters, width = rows.mass, rows.clusters, factors.shape[1]
         value = np.stack([share.summed(share.terms, width) for share in shares])
         covariance, effect, squares = _by_records(shares, w, value), 1.0, dot(w, w)
         if clusters is not None and not clusters.all_single:
@@ -118,14 +107,14 @@ def critical_value(confidence: float, clusters: ClusterSummary | None = None) ->
     return float(stdtrit(max(1.0, clusters.effective - 1), share))
 
 
-def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
-    start, (events, others) = np.zeros_like(acts), rows.parts
+def benefit(rows: PairedRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
+    start, (events, others) = np.zeros_like(acts), rows.events_and_others
     shares = [Share(start, acts, events), Share(start, acts, others)]
     return _Shares.of(rows, shares, np.stack([gain, -cost])).ends(z)
 
 
 def difference(
-    rows: DecisionRows,
+    rows: PairedRows,
     first: Ints,
     second: Ints,
     gain: Array,
@@ -139,7 +128,7 @@ def difference(
     """Return what the first model gains over the second: intervals by threshold, and a joint band."""
     low, high = np.minimum(first, second), np.maximum(first, second)
     stops = np.where(first > second, high, low), np.where(second > first, high, low)
-    kinds = [Share(low, stop, terms) for terms in rows.parts for stop in stops]
+    kinds = [Share(low, stop, terms) for terms in rows.events_and_others for stop in stops]
     shares = _Shares.of(rows, kinds, np.stack([gain, -gain, -cost, cost]))
     del kinds, stops  # several columns, while the draws need memory
     single = shares.ends(z)
@@ -199,7 +188,7 @@ def _by_clusters(shares: Sequence[Share], clusters: Clusters, w: Array, value: A
 
 
 def _drawn_curves(
-    rows: DecisionRows, low: Ints, high: Ints, sign: Array, gain: Array, cost: Array, draws: int, seed: int
+    rows: PairedRows, low: Ints, high: Ints, sign: Array, gain: Array, cost: Array, draws: int, seed: int
 ) -> tuple[Array, Array]:
     """Return the differences under random signs, and the signed sums of the weights, one row per draw."""
     from scipy.sparse import csr_array
@@ -207,9 +196,9 @@ def _drawn_curves(
     differ, width = high > low, len(gain)
     if not differ.any():
         return np.zeros((draws, width)), np.zeros((draws, 1))
-    w, y, low, high = sign[differ] * rows.weights[differ], rows.outcomes[differ], low[differ], high[differ]
+    w, y, low, high = sign[differ] * rows.mass[differ], rows.outcomes[differ], low[differ], high[differ]
     parts = np.stack([w * y, w * (1 - y)])
-    rest = math.sqrt(max(0.0, dot(rows.weights, rows.weights) - dot(w, w)))
+    rest = math.sqrt(max(0.0, dot(rows.mass, rows.mass) - dot(w, w)))
     unit, normal = np.arange(len(low)), False
     if rows.clusters is not None and not rows.clusters.all_single:
         unit = rows.clusters.take(differ).codes
@@ -403,7 +392,7 @@ def net_benefits(
     prediction: Sequence[str] | str | None = None,
     weight: str | None = None,
     confidence: float = 0.95,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
 ) -> NetBenefits:
     """Return the decision curves of one or more models on the same rows, with intervals.
@@ -440,10 +429,9 @@ def net_benefits(
     rows_of_all = paired_models(
         y_true, predictions, sample_weight, clusters, names, columns, missing, pos_label, least=1
     )
-    paired = rows_of_all.in_order()
-    n, order, found = len(paired.outcomes), np.argsort(asked, kind="stable"), paired.cluster_summary()
-    w = np.full(n, 1.0 / n) if paired.weights is None else paired.weights / paired.weights.sum()
-    rows, grid = DecisionRows(paired.outcomes, w, paired.clusters), asked[order]
+    rows = rows_of_all.in_order()
+    n, order, found = len(rows.outcomes), np.argsort(asked, kind="stable"), rows.cluster_summary()
+    grid = asked[order]
     z = critical_value(confidence, found)
     payoffs = np.ones(len(grid)), grid / (1 - grid)
 
@@ -460,8 +448,8 @@ def net_benefits(
         return BenefitDifference(first, second, *(part[as_asked] for part in parts))
 
     # at how many of the ascending thresholds each model treats each row
-    acts = {name: np.searchsorted(grid, p, side="right") for name, p in paired.models.items()}
-    pairs = list(combinations(paired.models, 2))
+    acts = {name: np.searchsorted(grid, p, side="right") for name, p in rows.models.items()}
+    pairs = list(combinations(rows.models, 2))
     return NetBenefits(
         thresholds=asked,
         models={name: curve(own) for name, own in acts.items()},
@@ -469,7 +457,7 @@ def net_benefits(
         differences=tuple(gained(*pair) for pair in pairs),
         confidence=confidence,
         n=n,
-        dropped=paired.dropped,
+        dropped=rows.dropped,
         draws=count if pairs else 0,
         seed=used if pairs else None,
         clusters=found,

@@ -21,6 +21,7 @@ from calibrant.errors import (
 )
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
+from calibrant.inference.gap_interval import MIN_CLUSTERS
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import Progress, check_drawing, checked_draws, dot, in_blocks, recorded_seed
 from calibrant.results import Array
@@ -214,9 +215,10 @@ def measured(forecasts: Forecasts, entry: Measure) -> float:
             return np.inf
 
 
-MIN_CLUSTERS = 10.0  # effective number below which neither tests nor intervals keep their promise
 MIN_EITHER_SIDE = 5  # clusters with a record above its prediction, and with one below it
-MIN_SINGLE_SIDE = 20  # the same where every record is a cluster: signs ignore the skewness of rare events
+MIN_SINGLE_SIDE = 20  # the same of single 0/1 records: signs ignore the skewness of rare events
+SKEWNESS_ALLOWANCE = 3.0  # standard errors per unit of the skewness of the mean, by simulation
+MIN_BALANCED_SHARE = 0.75  # of the records on either side that must be there, expected under calibration
 MIN_NOTICEABLE_EFFECT = 1.1  # design effect from which rows are called correlated
 MAMMEN = (-(math.sqrt(5) - 1) / 2, (math.sqrt(5) + 1) / 2)  # mean 0, variance 1, third moment 1
 MAMMEN_LOW = (math.sqrt(5) + 1) / (2 * math.sqrt(5))  # probability of the first of the two points
@@ -258,6 +260,22 @@ class SignNull:
         self._drift = None if rates is None else forecasts.weights * (rates - forecasts.values)
         self.width = max(self.clusters.number, forecasts.levels)
 
+    @property
+    def allowance(self) -> float:
+        """How far the sum of skewed residuals may fall short of what rare large ones would have added.
+
+        Signs have no skewness, and a sample that lacks such residuals shows little of it. Binary outcomes of
+        equal weight need no allowance: the exact null knows their skewness.
+        """
+        if self.forecasts.binary and has_equal_weights(self.forecasts):
+            return 0.0
+        sums = self.clusters.total(self.record_residuals)
+        return SKEWNESS_ALLOWANCE * skewness_of_mean(sums) * float(np.linalg.norm(sums))
+
+    def observed(self) -> Array:
+        """Return the residuals of all levels, and those with the allowance: the smaller statistic counts."""
+        return self.forecasts.residuals + np.outer((0.0, self.allowance), self.forecasts.weights)
+
     def check_enough(self) -> ClusterSummary:
         return cluster_summary(self.forecasts, checked=True)
 
@@ -285,19 +303,32 @@ class SignNull:
 
     def score_draws(self, leverage: Array, drawing: Drawing) -> Array:
         """Return the standardized score of each row of `leverage`: of the data, then of the draws."""
+
         # Mammen's weights: plain signs are too liberal for few clusters and skewed scores
-        terms = (self.record_residuals * one[self._level_of] for one in leverage)
-        by_cluster = np.stack([self.clusters.total(term) for term in terms])
+        def summed(residuals: Array) -> Array:
+            return np.stack([self.clusters.total(residuals * one[self._level_of]) for one in leverage])
+
+        by_cluster, once = summed(self.record_residuals), np.ones((self.clusters.number, 1))
+        moved = summed(self.record_residuals + self.allowance * record_weights(self.forecasts))
+        seen, lower = _standardized(by_cluster, once), _standardized(moved, once)
 
         def work(generator: np.random.Generator, rows: int) -> Array:
             below = generator.random((self.clusters.number, rows)) < MAMMEN_LOW
             return _standardized(by_cluster, np.where(below, *MAMMEN))
 
         drawn = replace(drawing, progress=None).run(work, self.clusters.number)
-        return np.concatenate([_standardized(by_cluster, np.ones((self.clusters.number, 1))), drawn])
+        return np.concatenate([np.where(np.abs(lower) < np.abs(seen), lower, seen), drawn])
 
 
 NullDraws = NullOutcomes | SignNull
+
+
+def skewness_of_mean(numbers: Array) -> float:
+    """Return the skewness of the mean of numbers such as these, 0 if they are all equal."""
+    away = numbers - numbers.mean()
+    away /= float(np.abs(away).max()) or 1.0  # squares of tiny weights would vanish
+    squares = dot(away, away)
+    return dot(away * away, away) / squares**1.5 if squares > 0 else 0.0
 
 
 def _standardized(by_cluster: Array, multipliers: Array) -> Array:
@@ -346,14 +377,16 @@ class ClusterSummary:
         weights: Array,
         *,
         checked: bool = True,
+        real: bool = False,
+        binary: bool = True,
     ) -> ClusterSummary:
-        """Summarize clusters; if `checked`, refuse too few of them."""
+        """Summarize clusters; if `checked`, refuse too few of them. `real` outcomes all vary alike."""
         residuals = weights * (outcomes - expected)
-        deviations = weights * np.sqrt(np.abs(expected * (1 - expected)))
+        deviations = weights * (1.0 if real else np.sqrt(np.abs(expected * (1 - expected))))
         centered = residuals - weights * (residuals.sum() / weights.sum())
         found = cls.of(clusters, centered, deviations if deviations.any() else weights)
         if checked:
-            _check_enough(found, clusters, residuals)
+            _check_enough(found, clusters, residuals, MIN_SINGLE_SIDE if binary else MIN_EITHER_SIDE)
         return found
 
     def widening(self, confidence: float) -> float:
@@ -380,14 +413,15 @@ class ClusterSummary:
 def cluster_summary(forecasts: Forecasts, checked: bool = False) -> ClusterSummary:
     rows = record_outcomes(forecasts), np.repeat(forecasts.values, forecasts.counts)
     weights = record_weights(forecasts)
-    return ClusterSummary.of_rows(record_clusters(forecasts), *rows, weights, checked=checked)
+    clusters, binary = record_clusters(forecasts), forecasts.binary
+    return ClusterSummary.of_rows(clusters, *rows, weights, checked=checked, binary=binary)
 
 
-def _check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -> None:
+def _check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array, single_side: int) -> None:
     above, below = (
         np.count_nonzero(np.bincount(clusters.codes[side])) for side in (residuals > 0, residuals < 0)
     )
-    single = min(MIN_SINGLE_SIDE, -(-clusters.number // 5))  # few records are fine where sides are balanced
+    single = min(single_side, -(-clusters.number // 5))  # few records are fine where sides are balanced
     noun, least = ("record", single) if clusters.all_single else ("cluster", MIN_EITHER_SIDE)
     if found.effective < MIN_CLUSTERS:
         rule = f"must amount to at least {MIN_CLUSTERS:g} of equal weight"
@@ -398,6 +432,16 @@ def _check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array) -
         rule = f"must include at least {least} with an outcome {side} its prediction"
         got = f"got {min(above, below)} of {found.number:,}"
         raise TooFewClustersError(f"{noun}s", rule, got, "collect more data")
+    if clusters.all_single and above and below:
+        # as many as balance the other side; the number itself is part of what is tested
+        sums = np.array([residuals[residuals > 0].sum(), -residuals[residuals < 0].sum()])
+        balanced = sums[::-1] / (sums / (above, below))
+        if balanced.min() < MIN_BALANCED_SHARE * least:
+            side = ("above", "below")[int(balanced.argmin())]
+            fewest = MIN_BALANCED_SHARE * least
+            rule = f"must be balanced by at least {fewest:g} outcomes {side} their predictions"
+            got = f"got about {balanced.min():.2g}"
+            raise TooFewClustersError(f"{noun}s", rule, got, "collect more data")
 
 
 def is_clustered(forecasts: Forecasts) -> bool:

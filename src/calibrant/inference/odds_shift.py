@@ -99,7 +99,7 @@ def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
 def common_shift(
     logits: Array, events: float, weights: Array | float = 1.0, others: float | None = None
 ) -> float:
-    """Return the shift at which as many events are expected; none at all count as half of a mean record."""
+    """Return the shift at which this many events are expected; no events count as half of a mean record."""
     total = float(np.sum(np.broadcast_to(weights, logits.shape)))
     others = total - events if others is None else others
     if others < events:  # the rarer outcome is the one whose digits are all known

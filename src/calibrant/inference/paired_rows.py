@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ class CensoredSample(NamedTuple):
         return position[order[: len(places)]], sample
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PairedRows:
     outcomes: Array
     models: dict[str, Array]
@@ -90,6 +91,16 @@ class PairedRows:
     dropped: int
     clusters: Clusters | None = None
     censored: CensoredSample | None = None
+
+    @cached_property
+    def mass(self) -> Array:
+        """The weights, so that they sum to 1."""
+        n = len(self.outcomes)
+        return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
+
+    @property
+    def events_and_others(self) -> tuple[Array, Array]:
+        return self.mass * self.outcomes, self.mass * (1 - self.outcomes)
 
     def in_order(self) -> PairedRows:
         """Order rows, and number clusters, by their contents: neither labels nor row order matter."""

@@ -41,7 +41,7 @@ from calibrant.metrics.lookup import find_measure, measure_in_words, measures
 from calibrant.metrics.null_laws import Law, null_deviation
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.truthful import averaged_two_bin_error
-from calibrant.parallel import Progress, dot
+from calibrant.parallel import DRAWS, Progress, dot
 from calibrant.results import NOTHING, Array, Result
 
 Method = Literal["auto", "exact", "asymptotic"]
@@ -148,15 +148,26 @@ def run_test(
     taken = _taken(forecasts, entry)
     guarded = kind == "auto" and forecasts.binary and not forecasts.outcome_weighted
 
+    means = []  # that of the draws asked for is reported, however many more the p-value needs
+
     def test(draws: int) -> TestResult:
         counted = replace(drawing, draws=draws)
         if signs is not None:
-            return _sign_test(signs, entry, method, taken, guarded, counted)
-        return _exact_test(forecasts, entry, method, taken, null, counted)
+            found = _sign_test(signs, entry, method, taken, guarded, counted)
+        else:
+            found = _exact_test(forecasts, entry, method, taken, null, counted)
+        means.append(found.null_mean)
+        return replace(found, null_mean=means[0])
 
     if level is None:
         return test(drawing.draws)
     return draw_until_decided(test, lambda one, _: one.could_flip(level), drawing.draws)
+
+
+def for_mean(entry: Measure, drawing: Drawing) -> Drawing:
+    """Return the draws behind a simulated mean, which are few where each takes long."""
+    most = entry.null.mean_draws
+    return replace(drawing, progress=None, draws=min(drawing.draws, most or drawing.draws))
 
 
 def _exact_test(
@@ -181,7 +192,11 @@ def _exact_test(
     values, center = null_values(simulated, entry, null, drawing), center_of(simulated, entry)
     seen = value if simulated is forecasts else float(entry.function.core(simulated, **entry.options))
     pvalue = exceedance(badness(entry, seen, center), badness(entry, values, center))
-    found = pvalue, math.log(pvalue), _finite_mean(values) if mean is None else mean
+    if mean is None:
+        few = for_mean(entry, drawing)
+        all_drawn = few.draws == drawing.draws
+        mean = _finite_mean(values if all_drawn else null_values(simulated, entry, null, few))
+    found = pvalue, math.log(pvalue), mean
     kind = "exact" if null.exact else "approximate"
     drawn = drawing.draws, drawing.seed
     return TestResult(entry.name, value, *found, kind, reason, forecasts.n, *drawn, details)
@@ -237,6 +252,9 @@ def _sign_test(
     if law is not None:  # scaled by the squares that the records show
         scale = law.scale(forecasts) if law.fractions else float(np.linalg.norm(null.record_residuals))
         bad = float(badness(entry, value, 0.0 if entry.signed else entry.ideal))
+        if batched(forecasts, entry):
+            seen = values_of_residuals(forecasts, entry, null.observed())
+            bad = min(bad, float(np.min(badness(entry, seen, 0.0 if entry.signed else entry.ideal))))
         pvalue = math.exp(law.log_tail(bad / scale)) if scale > 0 else float(bad <= 1e-12)
         mean = law.mean * scale
     elif entry.name == DEFAULT_TEST:
@@ -261,8 +279,7 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
         scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
         return exceedance(float(scores[0]), scores[1:]), entry.ideal
-    values = entry.null.batch and entry.null.batch(forecasts, forecasts.residuals[None], entry.options)
-    at_once = values is not None
+    at_once = batched(forecasts, entry)
     if not (at_once or entry.null.power):
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
@@ -276,13 +293,15 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         return values_of_residuals(forecasts, entry, null.residuals(generator, rows))
 
     drawn = drawing.run(work, null.width, alone=not at_once)
-    if values is None:
-        values = values_of_residuals(forecasts, entry, forecasts.residuals[None])
-    center, mean = center_of(forecasts, entry), float(drawn.mean())
+    values = values_of_residuals(forecasts, entry, null.observed())
+    few, averaged = for_mean(entry, drawing), drawn
+    if few.draws < drawing.draws:
+        averaged = few.run(work, null.width, alone=not at_once)
+    center, mean = center_of(forecasts, entry), float(averaged.mean())
     if entry.signed or entry.null.two_sided:  # the mean of others depends on how rows are related
         known = _null_mean(forecasts, entry)
         mean = _finite_mean(drawn) if known is None else known
-    return exceedance(float(badness(entry, values, center)[0]), badness(entry, drawn, center)), mean
+    return exceedance(float(badness(entry, values, center).min()), badness(entry, drawn, center)), mean
 
 
 def has_sign_test(forecasts: Forecasts, entry: Measure) -> bool:
@@ -387,7 +406,7 @@ def calibration_test(
     *,
     measure: str = DEFAULT_TEST,
     null: NullKind = "auto",
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
     method: Method | Literal["validity"] = "auto",
     threads: int | None = None,

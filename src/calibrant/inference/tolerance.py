@@ -24,7 +24,7 @@ from calibrant.inputs import number, open_share
 from calibrant.metrics.calling import accepts_rows
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
-from calibrant.parallel import Progress
+from calibrant.parallel import DRAWS, Progress
 from calibrant.results import Result
 
 DISTANCE_PRECISION = 1e-6  # to which the lower distance itself is computed
@@ -86,7 +86,7 @@ def tolerance_test(
     confidence: float = 0.95,
     measure: str = "lower-distance",
     method: Literal["guaranteed", "bootstrap"] = "guaranteed",
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = 0,
     threads: int | None = None,
     progress: Progress | None = None,

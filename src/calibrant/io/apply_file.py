@@ -22,7 +22,7 @@ from calibrant.files import atomic_path, check_target, scratch_folder
 from calibrant.formatting import pluralize
 from calibrant.io import apply_parquet, session, sources
 from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
-from calibrant.io.read import FileNames, in_pieces_or_whole, read_table
+from calibrant.io.read import UNREAD, FileNames, bad_rows, in_pieces_or_whole, read_table
 from calibrant.io.session import identifier, literal
 from calibrant.io.sources import SourceColumn, csv_scan, default_notation
 from calibrant.recalibration.result import Recalibration
@@ -115,7 +115,7 @@ def apply_file(
         )
     check_target(target, files)
     if fitted.columns is not None:
-        hint = "use predict in Python"
+        hint = "use predict in Python, or the SQL that `calibrant recalibrate MAP --sql -p a,b,c` writes"
         raise InvalidInputError("apply", "takes maps of two classes", hint=hint)
 
     def written(parallel: bool) -> ApplySummary:
@@ -140,6 +140,9 @@ def _written(fitted: Recalibration, request: _Request) -> ApplySummary:
     else:
         _copy_by_duckdb(mapped, request)
     done = mapped.done
+    if done.unusable:  # missing or outside [0, 1] get no value; text is refused, as everywhere
+        for text, place in bad_rows(request.files, request.prediction, UNREAD, default_notation.get()):
+            raise sources.not_a_number(request.prediction, text, place)
     if done.rows and done.unusable == done.rows:
         got = f"got none in {pluralize(done.rows, 'row')}"
         raise InvalidInputError(f"column {request.prediction!r}", "must hold probabilities", got)

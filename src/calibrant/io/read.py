@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.columns import MAX_EXACT_FLOAT
 from calibrant.errors import CalibrantError, InvalidInputError, Place, UnreadableFileError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.inputs import label_hint
@@ -44,7 +45,6 @@ READ_AS_TYPE = {
     "UHUGEINT": "DOUBLE",
 }
 WHOLE_NUMBER_TYPES = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
-MAX_EXACT_FLOAT = 2**53  # up to here a float is every whole number
 
 
 def category_column(
@@ -140,12 +140,17 @@ Read = TypeVar("Read")
 
 
 def read_table(
-    path: FileNames, numbers: list[str], categories: list[str], notation: Notation | None = None
+    path: FileNames,
+    numbers: list[str],
+    categories: list[str],
+    notation: Notation | None = None,
+    outcome: str = "",
 ) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
     """Return columns of files in the order of the rows: numbers as float64, categories as they are.
 
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A category column of
     text cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
+    Where `outcome` holds two labels, the error says how to name the one that counts as 1.
     """
     used, others = notation or sources.default_notation.get(), list(dict.fromkeys(categories))
     sources.refuse_repeats(numbers)
@@ -156,7 +161,7 @@ def read_table(
         read: list[list[npt.NDArray[np.float64]]] = []
         for part in parts if numbers else ():
             before = sum(len(columns[0]) for columns in read)
-            read.append(_numbers(connection, part, numbers, used, before))
+            read.append(_numbers(connection, part, numbers, used, before, outcome))
         columns = [
             found[0] if len(found) == 1 else np.concatenate(found) for found in zip(*read, strict=True)
         ]
@@ -246,8 +251,9 @@ def open_files(
 
 
 def _numbers(
-    connection: DuckDBPyConnection, part: Source, names: list[str], notation: Notation, before: int
-) -> list[npt.NDArray[np.float64]]:
+    connection: DuckDBPyConnection, part: Source, names: list[str], notation: Notation, before: int,
+    outcome: str,
+) -> list[npt.NDArray[np.float64]]:  # fmt: skip
     """Read columns in one pass; `before` is how many rows came before this part."""
     numbers = [part.columns[name].number(notation) for name in names]
     shown = ", ".join(f"{number} AS x{place}" for place, number in enumerate(numbers))
@@ -256,21 +262,33 @@ def _numbers(
     for place, name in enumerate(names):
         column = cells.pop(f"x{place}")
         if part.columns[name].text is not None and np.ma.is_masked(column):
-            _refuse_text(connection, part, name, notation, before)
+            _refuse_text(connection, part, name, notation, before, name == outcome)
         read.append(sources.filled(column))
     return read
 
 
 def _refuse_text(
-    connection: DuckDBPyConnection, part: Source, name: str, notation: Notation, before: int
-) -> None:
+    connection: DuckDBPyConnection, part: Source, name: str, notation: Notation, before: int,
+    is_outcome: bool,
+) -> None:  # fmt: skip
     """Name the first cell that holds neither a number nor one of the texts for missing values."""
     place, text, count = _first_bad(connection, part, name, UNREAD, notation)
     if place is not None:
         error = sources.not_a_number(name, text, Place(before + place, count))
-        labels = sorted(_labels(connection, part, name, 3))
-        words = len(labels) == 2 and not any(mark.isdigit() for label in labels for mark in label)
-        raise error.with_parts(hint=label_hint(labels)) if words else error
+        hint = _hint_of_labels(_labels(connection, part, name, 3)) if is_outcome else ""
+        raise error.with_parts(hint=hint) if hint else error
+
+
+def hint_of_labels(path: FileNames, name: str) -> str:
+    """Return the hint that names both labels of a column of two words; empty for any other column."""
+    labels = (with_files(file, [name], lambda connection, parts: _labels(connection, parts[0], name, 3))
+              for file in session.resolve_paths(path))  # fmt: skip
+    return _hint_of_labels(set().union(*labels))
+
+
+def _hint_of_labels(labels: set[str]) -> str:
+    words = len(labels) == 2 and not any(mark.isdigit() for label in labels for mark in label)
+    return label_hint(sorted(labels)) if words else ""
 
 
 MAX_LABELS_NAMED = 5  # named in an error
@@ -340,7 +358,7 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
         others = sum(len(group) - 1 for group in repeated) - 1
         more = f" (and {pluralize(others, 'further copy', 'further copies')})" if others else ""
         got = f"got the same contents in {str(first)!r} and {str(second)!r}{more}"
-        hint = "leave one out; --same counts both all the same"
+        hint = "leave one out; --same counts both anyway"
         raise InvalidInputError("files", "must hold different rows", got, hint)
 
 

@@ -102,8 +102,8 @@ def refuse_repeats(names: Sequence[str]) -> None:
     """Refuse one column in two roles, as outcome and prediction or as weight: a slip that gives a number."""
     for name in names:
         if names.count(name) > 1:
-            rule, got = "must be different columns", f"got {name!r} {names.count(name)} times"
-            raise InvalidInputError("outcome, prediction and weight", rule, got)
+            got = f"got {name!r} {names.count(name)} times"
+            raise InvalidInputError("columns of numbers", "must be different", got)
 
 
 NUMERIC = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")

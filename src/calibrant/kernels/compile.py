@@ -107,7 +107,7 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
         return cast("R", self._fast(*args, **kwargs))
 
     def worth_compiling(self, length: int) -> bool:
-        """Return whether machine code serves best for this length: always, once it has been made."""
+        """Return whether machine code is best for this length: always, once it has been compiled."""
         return self._fast is not None or length >= (COMPILE_LOADED if numba_is_loaded() else COMPILE_ABOVE)
 
     def compile_now(self) -> None:

@@ -30,7 +30,7 @@ MIN_PEAK = 1e-280  # below this the number of buckets per unit is not finite
 
 
 def largest_ends(positions: Array, gaps: Array) -> Array | None:
-    """Return the largest position left after each step, or None where a heap serves better."""
+    """Return the largest position left after each step, or None where a heap is faster."""
     peak = float(positions.max())
     if peak <= 0.0:
         return np.zeros(len(gaps))

@@ -204,6 +204,8 @@ class LogFile(ABC):
     model: str | None = None
     version: str | None = None
     notes: Counter[str] = field(default_factory=Counter)
+    has_field: bool = False  # that options.field names
+    near_field: dict[str, None] = field(default_factory=dict)  # fields of the first sample without it
 
     def __post_init__(self) -> None:
         self.stated = StatedConfidence(self.options.pattern, self.options.scale)
@@ -222,11 +224,14 @@ class LogFile(ABC):
         for place in places:
             found, value = lookup(place, name)
             if found:
+                self.has_field = True
                 try:
                     return field_probability(value, self.options.scale)
                 except ValueError as error:
                     rule, hint = "must be a number from 0 to 1", Hint("{} reads 0 to 100", scale=100)
                     raise self.refused(where, name, rule, str(error), hint) from None
+        own = (key for place in [*places[1:], places[0]] if isinstance(place, Mapping) for key in place)
+        self.near_field = self.near_field or dict.fromkeys(map(str, own))
         return NAN
 
     @contextmanager

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import Hint
 from calibrant.logs.answer import (
@@ -71,10 +75,27 @@ class InspectLog(LogFile):
     def samples(self) -> Iterator[Answer]:
         """Yield every sample; one that failed has neither a confidence nor a grade."""
         self._shares = self._agreement() if self.options.confidence == "agreement" else None
+        keys = array("q")
         for sample, where in self._objects():
             with self.checked(where):
                 found = self._sample(sample, where)
+            if self._archive is None:  # which has one member per question and epoch
+                keys.append(hash((found.id, found.epoch)))
             yield found
+        self._refuse_repeats(np.frombuffer(keys, dtype=np.int64))
+
+    def _refuse_repeats(self, keys: npt.NDArray[np.int64]) -> None:
+        """Refuse samples that are there twice; a question may have several epochs, each of them once."""
+        keys.sort()  # in place: there may be millions
+        suspects = set(keys[1:][keys[1:] == keys[:-1]].tolist())
+        seen = set()
+        for sample, where in self._objects() if suspects else ():
+            key = (sample["id"], sample["epoch"])
+            if key in seen:
+                got, hint = f"got {key[0]!r} again with epoch {key[1]}", "keep one run per file"
+                raise self.refused(where, "id", "must be there once per epoch", got, hint)
+            if hash(key) in suspects:
+                seen.add(key)
 
     def _objects(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         if self._archive is not None:
@@ -88,10 +109,11 @@ class InspectLog(LogFile):
                 continue
             if not isinstance(sample, Mapping):
                 raise self.refused(where, "samples", "must be objects", f"got {type(sample).__name__}")
-            for name in ("id", "epoch"):
-                if not isinstance(sample.get(name), (str, int) if name == "id" else int):
+            for name, kinds in (("id", (str, int)), ("epoch", int)):
+                if not isinstance(sample.get(name), kinds):
                     got = f"got {sample.get(name)!r:.40} among the fields {', '.join(list(sample)[:12])}"
-                    raise self.refused(where, name, "must be there", got)
+                    rule = f"must be {'a text or ' if name == 'id' else ''}a whole number"
+                    raise self.refused(where, name, rule, got)
             yield sample, where
 
     def _sample(self, sample: Mapping[str, Any], where: str) -> Answer:
@@ -208,7 +230,7 @@ class InspectLog(LogFile):
             answer.label = letters.index(right) if right in list(letters) else None
 
     def _agreement(self) -> dict[tuple[Any, str], float]:
-        """Return, by question and answer, the share of the repeats that gave this answer."""
+        """Return, by question and answer, the share of its repeats with this answer; none without repeats."""
         counts: Counter[tuple[Any, str]] = Counter()
         totals: Counter[Any] = Counter()
         for sample, where in self._objects():
@@ -217,7 +239,7 @@ class InspectLog(LogFile):
                     answer = _answer(sample, self._score(sample, where)[1] or {})
                 counts[sample["id"], answer] += 1
                 totals[sample["id"]] += 1
-        return {key: count / totals[key[0]] for key, count in counts.items()}
+        return {key: count / totals[key[0]] for key, count in counts.items() if totals[key[0]] > 1}
 
 
 def completion(sample: Mapping[str, Any]) -> str:

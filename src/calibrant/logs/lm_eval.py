@@ -35,6 +35,9 @@ def is_sample(keys: Sequence[str]) -> bool:
 class LmEvalLog(LogFile):
     config: Mapping[str, Any] = field(default_factory=dict)
 
+    _metric: str | None = None
+    _is_logged: bool = False
+
     def read_header(self) -> None:
         """Take task and model from the names of file and folder, and the rest from the results file."""
         if is_zip(self.path):
@@ -140,7 +143,14 @@ class LmEvalLog(LogFile):
         self, answer: Answer, sample: Mapping[str, Any], requests: list[_Request], where: str
     ) -> None:
         """Read the confidence in the most likely choice, and whether that is right."""
-        metric = self.options.score or next((name for name in CHOICE_METRICS if name in sample), "acc")
+        logged = next((name for name in CHOICE_METRICS if name in sample), None)
+        if self._metric is None:  # the first sample decides, and whether it is logged
+            self._metric = self.options.score or logged or "acc"
+            self._is_logged = self._metric in sample
+        metric = self._metric
+        if self._is_logged and metric not in sample:
+            got = f"got {logged or 'no metric'}, unlike the samples before"
+            raise self.refused(where, metric, "must be in every sample", got)
         if metric not in CHOICE_METRICS:
             known = ", ".join(CHOICE_METRICS)
             rule = f"must be the correctness of the most likely choice ({known})"
@@ -212,7 +222,7 @@ class LmEvalLog(LogFile):
             answers = [self.stated.find(text) or NO_MATCH for text in texts]
         filtered = sample["filtered_resps"][0] if sample["filtered_resps"] else None
         graded = normalized(str(filtered))
-        if filtered is None or str(filtered) == NO_MATCH:
+        if filtered is None or str(filtered) == NO_MATCH or len(answers) < 2:
             return NAN, "agreement"
         return sum(normalized(one) == graded for one in answers) / len(answers), "agreement"
 

@@ -35,6 +35,8 @@ WITHOUT_CONFIDENCE = Hint(
     ("field", ...),
     ("confidence", "agreement"),
 )
+PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd", b"BZ": "bzip2", b"\xfd7": "xz"}  # by their first bytes
+MAX_NAMES = 16  # of fields in an error
 FIRST_KEYS = 12  # of an object, enough to see which tool wrote it
 
 NOTE_TEXTS = {
@@ -225,6 +227,9 @@ class LogRows:
         for sample in log.samples():
             self._count(sample)
             yield log, sample
+        if log.near_field and not log.has_field:
+            got = f"got none with it, but {', '.join(list(log.near_field)[:MAX_NAMES])}"
+            raise log.refused("samples", str(options.field), "must be in the samples", got)
         self.summary.notes.update(log.notes)
 
     def columns(self) -> dict[str, Any]:
@@ -323,6 +328,10 @@ def log_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
         raise unreadable_log(place, "", "must exist", "got no such file")
     if place.stat().st_size == 0:
         raise unreadable_log(place, "", "must not be empty", "got 0 bytes")
+    with place.open("rb") as file:
+        packed = PACKED.get(file.read(2))
+    if packed:
+        raise unreadable_log(place, "", "must not be packed", f"got {packed}", f"{packed} -d {place.name}")
     return [place]
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import number
+from calibrant.inputs import finite_number, positive_number
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import bracketed, reach, residual_mass, rounding, widened
 from calibrant.metrics.registry import Measure, Settings
@@ -109,8 +108,8 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
     >>> round(convolved_calibration_error([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 9)
     0.25
     """
-    if bandwidth is not None and not 0 < number("bandwidth", bandwidth) < np.inf:
-        raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
+    if bandwidth is not None:
+        positive_number("bandwidth", bandwidth)
     total = float(np.sum(np.abs(forecasts.residuals)))  # cECE at bandwidth 0, its largest value
     if bandwidth is None and total <= MIN_BANDWIDTH_CELLS / GRIDS[-1]:
         return Certified.bounded(total, 0.0, total, exact=False, bandwidth=total, cells=0)
@@ -197,9 +196,8 @@ def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None
     if bandwidth is None:
         own = convolved_calibration_error.core(forecasts).details["bandwidth"]
         bandwidth = max(float(own), MIN_BANDWIDTH_CELLS / GRIDS[0])
-    elif not MIN_BANDWIDTH_CELLS / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
-        rule = f"must be at least {MIN_BANDWIDTH_CELLS / GRIDS[0]:.2g} and finite"
-        raise InvalidInputError("bandwidth", rule, f"got {bandwidth}")
+    else:
+        finite_number("bandwidth", bandwidth, MIN_BANDWIDTH_CELLS / GRIDS[0])
     shown = slice(None, None, GRIDS[0] // 512)
     residual = ReflectedGaussian(forecasts.values, forecasts.residuals, GRIDS[0]).density(bandwidth)[shown]
     weight = ReflectedGaussian(forecasts.values, forecasts.weights, GRIDS[0]).density(bandwidth)[shown]

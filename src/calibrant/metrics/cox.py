@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.errors import TooFewRecordsError
+from calibrant.fits.levels import expit
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.fits import logistic_fit, logistic_fits
@@ -53,8 +54,6 @@ def calibration_intercept(forecasts: Forecasts) -> Certified:
 
 @calibration_intercept.rounding
 def _intercept_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
-    from scipy.special import expit
-
     rates = expit(measured.value + logits(forecasts))
     curvature = float((forecasts.weights * rates * (1 - rates)).sum())
     moved = 2 * _ratio(_gradient_error(forecasts, rates, np.ones(forecasts.levels)), curvature)
@@ -66,8 +65,6 @@ def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
     # With H the curvature and g a bound of the errors of the gradient, the fit moves along a direction d by
     # at most 2 sqrt(d' H^-1 d) sqrt(g' H^-1 g): Cauchy's inequality, and 2 for the curvature's change on the
     # way.
-    from scipy.special import expit
-
     logit = logits(forecasts)
     rates = expit(measured.details["intercept"] + measured.value * logit)
     curvature = forecasts.weights * rates * (1 - rates)
@@ -145,8 +142,6 @@ def _check_both_outcomes(forecasts: Forecasts) -> None:
 
 def _offset(forecasts: Forecasts) -> float:
     _check_both_outcomes(forecasts)
-    from scipy.special import expit
-
     logit, weights = logits(forecasts), forecasts.weights
     others = float((weights - forecasts.outcomes).sum())
 

@@ -116,7 +116,7 @@ CURVE_MEASURES = (
         headline=True,
         meaning="largest cumulative residual over any interval of predictions (cutoff calibration error)",
         sound=True,
-        decision="who acts on a threshold or monotone rule regrets at most twice this value (attained)",
+        decision="a monotone change of the predictions gains a decision at most twice this value (attained)",
         null=Null(_ranges, residuals_only=True, power=1, law=BROWNIAN_RANGE),
         citation=MULTI_PAPER + ", eq. (2)",
     ),

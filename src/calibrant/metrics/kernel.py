@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import number, whole_number
+from calibrant.inputs import positive_number, whole_number
 from calibrant.kernels.cumulative import laplace_form, laplace_forms
 from calibrant.metrics.bibliography import DISTANCE_PAPER, TRUTHFUL_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
@@ -47,7 +47,7 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 0, 0], [0.25, 0.25, 0.25], bandwidth=0.1)
     0.25
     """
-    check_bandwidth(bandwidth)
+    positive_number("bandwidth", bandwidth)
     if callable(kernel) and bandwidth != kernel_calibration_error.settings({})["bandwidth"]:
         rule = "must not be combined with a kernel of your own"
         raise InvalidInputError("bandwidth", rule, f"got {bandwidth}", "build it into the kernel")
@@ -56,11 +56,6 @@ def kernel_calibration_error(
     meaning = "the function of norm 1 in the space of the kernel that attains the unsquared error"
     witness = Witness(forecasts.values, product / error if error > 0 else product, meaning)
     return Certified.point(square if squared else error, witness)
-
-
-def check_bandwidth(bandwidth: float) -> None:
-    if not 0 < number("bandwidth", bandwidth) < np.inf:
-        raise InvalidInputError("bandwidth", "must be positive and finite", f"got {bandwidth}")
 
 
 def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) -> tuple[float, Array]:
@@ -227,7 +222,7 @@ def random_binning_estimate(
     >>> random_binning_estimate([0, 0, 1], [0.3, 0.3, 0.3], seed=0).square.__round__(9)
     0.001111111
     """
-    check_bandwidth(bandwidth)
+    positive_number("bandwidth", bandwidth)
     whole_number("draws", draws, 2)
     used = recorded_seed(seed)
     rng = np.random.default_rng(used)

@@ -120,7 +120,7 @@ MEASURES = (
         family="curve",
         meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
         continuous=True,
-        null=Null(power=1),
+        null=Null(power=1, mean_draws=19),
         citation=SURVEY + ", section 3.3",
         variants=({"degree": 1},),
     ),

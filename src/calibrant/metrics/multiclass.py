@@ -20,6 +20,7 @@ from calibrant.inputs import (
     InputNames,
     check_aligned,
     check_missing,
+    check_same_length,
     check_weights,
     is_missing,
     numeric_vector,
@@ -35,7 +36,7 @@ MAX_NAMES_SHOWN = 5  # names in a message
 MAX_TERMS = 1_000_000  # of a polynomial in all probabilities, for all classes
 Mask = npt.NDArray[np.bool_]
 _NAMES = InputNames(prediction="probabilities")
-_CLASSES = """\
+CLASSES = """\
 y_true
     The class that occurred, per record.
 probabilities
@@ -158,7 +159,7 @@ def _listed(names: Sequence[Any]) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-@shares_parameters(_CLASSES)
+@shares_parameters(CLASSES)
 def top_label(
     y_true: Any,
     probabilities: Any,
@@ -184,7 +185,7 @@ def top_label(
     return rows.forecasts(top == rows.labels, confidence, sample_weight)
 
 
-@shares_parameters(_CLASSES)
+@shares_parameters(CLASSES)
 def one_vs_rest(
     y_true: Any,
     probabilities: Any,
@@ -211,7 +212,7 @@ def one_vs_rest(
     return rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
 
 
-@shares_parameters(_CLASSES)
+@shares_parameters(CLASSES)
 def class_wise(
     y_true: Any,
     probabilities: Any,
@@ -239,7 +240,7 @@ def class_wise(
     }
 
 
-@shares_parameters(_CLASSES)
+@shares_parameters(CLASSES)
 def class_low_degree_error(
     y_true: Any,
     probabilities: Any,
@@ -271,7 +272,12 @@ def class_low_degree_error(
     p, labels = rows.table[rows.kept], rows.labels[rows.kept]
     weight = np.ones(len(labels))
     if sample_weight is not None:
-        weight = check_weights(numeric_vector(sample_weight, "sample_weight"), "sample_weight")[rows.kept]
+        given = numeric_vector(sample_weight, "sample_weight").astype(np.float64)
+        check_same_length(given, rows.labels, ("sample_weight", "probabilities"))
+        left_out = ~rows.kept | (np.isnan(given) & (missing == "drop"))
+        given = np.where(left_out, 0.0, given)
+        weight = check_weights(given, "sample_weight")[rows.kept]
+        weight = weight / weight.max()  # whose sum cannot overflow
     residuals = weight[:, None] / weight.sum() * ((labels[:, None] == np.arange(count)) - p)
     total = 0.0
     for chosen in itertools.combinations_with_replacement(range(count), degree):

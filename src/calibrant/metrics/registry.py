@@ -39,6 +39,7 @@ class Null:
     power: int = 0
     deviation: Deviation | None = None  # another bound on how far the value moves
     mean: Mean | None = None  # exact, not a limit
+    mean_draws: int | None = None  # behind a simulated mean, at most: set where each draw takes a search
     law: Law | None = None
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
 

@@ -101,7 +101,8 @@ def cutoff_bound(rounds: Any, horizon: int | None = None) -> Any:
     begin, promised = 0.0, 0.0  # what the blocks before have added
     while True:
         points, rate, end = cutoff_block(int(begin) + 1, horizon)
-        slope = rate / 8 + 1 / (2 * points)
+        grown = math.expm1(rate**2 / 8 + rate / (2 * points))
+        slope = math.log1p(grown / (1 + 1 / math.cosh(rate / 2))) / rate
         inside = (t > begin) & (t <= end)
         total = np.where(inside, promised + slope * (t - begin) + 2 * math.log(3 * points) / rate, total)
         if not np.any(t > end):

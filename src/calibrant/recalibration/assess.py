@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.columns import joined_column
 from calibrant.errors import CalibrantError
-from calibrant.fits.levels import Levels, joined_costs
+from calibrant.fits.levels import Costs, Levels, joined_costs
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, pluralize
 from calibrant.groups.audit_result import NOTEBOOK_GROUPS
@@ -27,7 +28,6 @@ from calibrant.recalibration.assess_groups import (
     for_whom,
     score_sheet,
 )
-from calibrant.recalibration.gain import Gains, gain_interval
 from calibrant.recalibration.maps.base import IdentityMap, Map
 from calibrant.recalibration.registry import Fitted, Report
 from calibrant.recalibration.samples import CellSample, ClassRecords, RowSample, Sample
@@ -37,6 +37,7 @@ Verdict = Literal["helps", "no evidence that it helps", "harms", "too little dat
 Procedure = Callable[[Sample], Fitted]
 
 CONFIDENCE = 0.95
+MIN_DEGREES = 1.0  # of freedom of Student's t
 MIN_RECORDS, MIN_EACH = 20, 5  # records, and records of either outcome, below which there is no verdict
 NEAR_ZERO = 0.3  # of the half-width: limits this close to 0 are checked by another split
 WITHOUT_INTERVAL = {"smooth", "u_calibration"}
@@ -161,6 +162,69 @@ class Assessment(Result):
         }  # version 0.2.0 had intervals of all measures
         found = super(Assessment, cls).from_dict({**stored, "changes": changes})
         return replace(found, changes=MappingProxyType(dict(found.changes)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gains(Costs):
+    """Loss before minus loss after, per record or per cell, for either outcome; dependent in `clusters`."""
+
+    clusters: npt.NDArray[np.int64] | None = None
+    single: bool = True
+    rarer: float | None = None  # records of the rarer outcome, where `rates` does not say
+
+    @property
+    def design_effect(self) -> float:
+        """How much clusters or unequal weights inflate the variance of the mean; at least 1."""
+        plain = self.variance * self.total
+        if plain <= 0 or not self.single:
+            return 1.0
+        if self.clusters is None:
+            return max(1.0, float(self.weights**2 @ self.squares) / plain)
+        sums = np.bincount(self.clusters, self.weights * (self.expected - self.mean))
+        groups = len(np.unique(self.clusters))
+        return max(1.0, float(sums @ sums) / plain * groups / max(groups - 1, 1))
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom: records of the rarer outcome, or clusters, less one."""
+        ones = float(self.weights @ self.rates)
+        rarer = min(ones, self.total - ones) if self.rarer is None else self.rarer
+        if self.clusters is not None:
+            rarer = min(rarer, float(len(np.unique(self.clusters))))
+        return max(rarer - 1.0, MIN_DEGREES)
+
+
+def gain_interval(
+    splits: Sequence[Gains], own: Gains, *, folds: int, confidence: float, chosen: bool = False,
+    unchanged: bool = False, variance: float | None = None, more_records: bool = False,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Return the mean held-out gain and the limits of the delivered map's gain.
+
+    The records alone give too narrow an interval: near a gain of 0, with k parameters, the held-out gain
+    misses the true one by about (chi2_k - k) / n. The optimism of the fit, its gain on its `own` records
+    less the held-out one, measures k / n. For the Brier score, `variance` is the mean variance of an
+    outcome under the map.
+    """
+    from scipy.special import stdtrit
+
+    mean = float(np.mean([one.mean for one in splits]))
+    spread = float(np.mean([one.variance for one in splits]))
+    optimism = own.mean - mean
+    if variance is None:
+        spread = max(spread, own.variance) + abs(optimism)
+    else:
+        spread += 2.0 * variance * abs(optimism)
+    squared_error = spread * float(np.mean([one.design_effect for one in splits])) / own.total
+    if chosen:
+        squared_error += (optimism / 2.0) ** 2
+    half = float(stdtrit(own.degrees, (1.0 + confidence) / 2.0)) * squared_error**0.5
+    missing = max(optimism, 0.0) / (2 * folds - 1)  # held-out fits saw (K - 1) / K of the records
+    lower, upper = mean - half, mean + half + missing
+    if more_records:
+        upper = max(upper, own.mean + half)
+    if unchanged:
+        lower, upper = min(lower, 0.0), max(upper, 0.0)
+    return mean, lower, upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,11 +399,7 @@ class Assessor:
             cells = next((len(part.values) for part in first.held_out if isinstance(part, CellSample)), None)
         verdicts = {verdict_of(self.change([one], "log")) for one in splits}
         return Assessment(
-            gain=main.gain,
-            lower=main.lower,
-            upper=main.upper,
-            before=main.before,
-            after=main.after,
+            **asdict(main),
             verdict=verdict_of(main) if enough else "too little data to say",
             n=records.n,
             folds=len(first),

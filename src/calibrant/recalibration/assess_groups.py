@@ -15,6 +15,7 @@ from calibrant.fits.levels import Levels, costs
 from calibrant.formatting import (
     at_floor,
     format_points,
+    p_equals,
     pluralize,
     predicted_observed,
     pvalue_text,
@@ -25,12 +26,12 @@ from calibrant.groups.rules import EVERYONE
 from calibrant.inference.pvalues import LEVEL, bonferroni
 from calibrant.metrics.scores import CLIP
 from calibrant.parallel import dot
-from calibrant.recalibration.maps.columns import EncodedColumns, coded
+from calibrant.recalibration.maps.columns import binned_columns, coded, codes_of, encoded_sample
 from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 CONFIDENCE = 0.95  # of audits, and that no limit of any group is wrong
 SUBPOPULATIONS, DRAWS = 300, 99  # of audits by covariates
-MIN_NAMED_RECORDS, NAMED_DRAWS = 10, 199  # as `audit` and `evaluate` have it: one audit behind all sentences
+MIN_NAMED_RECORDS, NAMED_DRAWS = 10, 199  # those of `audit` and `evaluate`, so that sentences agree
 MIN_GROUP_RECORDS = 100  # records of a group, or a twentieth of all where that is less
 MIN_MOVE = 0.1  # of the difference, below which a repair makes a group neither better nor worse
 RANGES = 4  # into which numbers are cut
@@ -38,11 +39,6 @@ MAX_PAIRS = 400  # of values of two covariates that are judged, largest first
 MAX_WORST = 5  # groups named in an audit
 Members = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
-
-
-def _written(pvalue: float | None, is_bound: bool) -> str:
-    shown = pvalue_text(pvalue, is_bound)
-    return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,9 +59,8 @@ class GroupSide(Result):
 
     @classmethod
     def of(cls, group: Group, brier: float) -> GroupSide:
-        return cls(
-            group.mean_prediction, group.difference, *group.limits, group.pvalue, group.pvalue_is_bound, brier
-        )
+        tested = group.pvalue, group.pvalue_is_bound
+        return cls(group.mean_prediction, group.difference, *group.limits, *tested, brier)
 
     @property
     def wrong(self) -> bool:
@@ -73,7 +68,7 @@ class GroupSide(Result):
 
     @property
     def written_pvalue(self) -> str:
-        return _written(self.pvalue, self.pvalue_is_bound)
+        return p_equals(pvalue_text(self.pvalue, self.pvalue_is_bound))
 
     @property
     def with_interval(self) -> str:
@@ -301,7 +296,7 @@ class GroupAudit(Result):
 
     @property
     def written_pvalue(self) -> str:
-        return _written(self.pvalue, at_floor(self.pvalue, self.draws))
+        return p_equals(pvalue_text(self.pvalue, at_floor(self.pvalue, self.draws)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -442,11 +437,11 @@ def group_gains(gain: Array, weight: Array, groups: Mapping[str, Mask], smallest
 
 def value_groups(covariates: Mapping[str, npt.NDArray[Any]], smallest: int) -> dict[str, Mask]:
     """Return the values of every column, numbers in ranges, and the largest pairs of values of two."""
-    given = EncodedColumns.of_sample(covariates)
-    columns = given.binned(RANGES)
+    given = encoded_sample(covariates)
+    columns = binned_columns(given, RANGES)
     by_column: list[dict[str, Mask]] = [
         {words: codes == code for code, words in enumerate(column.words())}
-        for column, codes in zip(columns, given.codes(columns), strict=True)
+        for column, codes in zip(columns, codes_of(columns, given), strict=True)
     ]
     pairs = []
     for first, second in combinations(by_column, 2):

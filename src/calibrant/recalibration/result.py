@@ -88,7 +88,7 @@ class Recalibration:
 
     @property
     def temperature(self) -> float | None:
-        """By what logits are divided, where that is the whole map; above 1 makes predictions less certain."""
+        """What logits are divided by, if the map does nothing else; above 1: less certain predictions."""
         return self.details.get("temperature") if self.chosen == "temperature" else None
 
     def _repr_html_(self) -> str:
@@ -326,8 +326,8 @@ def one_column(p: Any) -> tuple[Array, bool]:
 
 
 BAND_METHOD = (
-    "limits of the true calibration curve at each prediction, by a restricted cubic spline of the logit with"
-    " four knots, widened to contain the map"
+    "limits of the true calibration curve at each prediction, by a restricted cubic spline of the logit"
+    " whose knots grow with the data, widened to contain the map"
 )
 
 

@@ -12,19 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.columns import number_labels
 from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewRecordsError, reject_rows
 from calibrant.fits.levels import LOSS_CLIP, Costs, Levels, costs, levels_of_sorted
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import pluralize
 from calibrant.groups.rules import Rule
 from calibrant.inference.bootstrap import coarse
-from calibrant.inputs import (
-    InputNames,
-    check_weights,
-    numeric_vector,
-    to_array,
-    unwrap,
-)
+from calibrant.inputs import InputNames, check_same_length, check_weights, numeric_vector, to_array, unwrap
 from calibrant.metrics.multiclass import ClassColumns, checked_classes, columns_named
 from calibrant.recalibration.maps.base import Map
 from calibrant.records import Missing
@@ -341,19 +335,11 @@ def effective(weights: Array) -> Array:
     return np.asarray(shares * (shares.sum() / (shares @ shares)))
 
 
-def repetitions(weights: Array) -> Ints | None:
-    """Return how often each row occurs by its weight of frequency; None if that cannot be written out."""
-    if weights.sum() > MAX_REPEATED_RECORDS or not _whole(weights):
-        return None
-    return np.rint(weights).astype(np.int64)
-
-
 def expanded(rows: R) -> R:
     """Write out weights of frequency: a row that counts many records would go to one fold whole."""
-    times = repetitions(rows.weights)
-    if times is None:
+    if rows.weights.sum() > MAX_REPEATED_RECORDS or not _whole(rows.weights):
         return rows
-    repeated = rows.where(np.repeat(np.arange(rows.n), times))
+    repeated = rows.where(np.repeat(np.arange(rows.n), np.rint(rows.weights).astype(np.int64)))
     equal: dict[str, Any] = {"weighted": False} if isinstance(rows, RowSample) else {}
     return replace(repeated, weights=np.ones(repeated.n), **equal)
 
@@ -390,8 +376,7 @@ def rows_of(
 
 def _codes(column: npt.NDArray[Any]) -> Ints:
     """Return a whole number per value, in an order that does not depend on the rows."""
-    plain = column.astype(str) if column.dtype.kind == "O" else column
-    return np.unique(plain, return_inverse=True)[1].astype(np.int64).reshape(-1)
+    return number_labels(column)[0].astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -503,9 +488,7 @@ def class_records(
     weights = np.ones(len(table))
     if sample_weight is not None:
         weights = np.asarray(numeric_vector(sample_weight, names.weight), dtype=np.float64)
-    if len(weights) != len(table):
-        got = f"got {len(weights):,} and {pluralize(len(table), 'row')}"
-        raise InvalidInputError(f"{names.weight} and {names.prediction}", "must have the same length", got)
+    check_same_length(weights, table, (names.weight, names.prediction))
     if missing == "error":
         reject_rows(names.weight, "must not be missing", weights, np.isnan(weights), DROP_MISSING)
     complete = complete & ~np.isnan(weights)

@@ -146,14 +146,13 @@ PROMISE = (
 
 
 def stream_page(
-    outcomes: Array, raw: Array, run: Run, numbers: Mapping[str, Any], *, title: str, subtitle: str = "",
-    alpha: float = 0.05,
-) -> str:  # fmt: skip
+    outcomes: Array, raw: Array, run: Run, numbers: Mapping[str, Any], *, title: str, subtitle: str = ""
+) -> str:
     """Return one HTML file, complete in itself, about a run of an OnlineCalibrator over these records."""
     drawn = {
         "gain": gain_over_time.spec(outcomes, raw, run),
-        "evidence-raw": evidence_over_time.spec(outcomes, raw, alpha=alpha),
-        "evidence-calibrated": evidence_over_time.spec(outcomes, run.predictions, alpha=alpha),
+        "evidence-raw": evidence_over_time.spec(outcomes, raw),
+        "evidence-calibrated": evidence_over_time.spec(outcomes, run.predictions),
     }
     if run.certificate is not None:
         drawn["certificate"] = certificate_over_time.spec(run)

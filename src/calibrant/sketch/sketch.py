@@ -15,8 +15,7 @@ from calibrant.forecasts import Cells, Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.audit_sketch import Strata
 from calibrant.inputs import check_missing
-from calibrant.metrics.lookup import measure, measures
-from calibrant.metrics.registry import Measure
+from calibrant.metrics.lookup import measure
 from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.sketch import cells as grid
@@ -374,8 +373,3 @@ def merge(*sketches: Sketch) -> Sketch:
     latest_first = list(dict.fromkeys(reversed(parts)))  # each once, where it came last
     kept = tuple(reversed(latest_first[:MAX_PARTS_KEPT]))
     return Sketch._of(Contents(first.cells, first.by, labels, grid.merged_tables(tables), kept))
-
-
-def certified_measures() -> tuple[Measure, ...]:
-    """Return the rows of the registry that have a certificate on a sketch."""
-    return tuple(row for row in measures().values() if row.certified)

@@ -117,10 +117,10 @@ def load(path: Path) -> Contents:
             raise not_a_sketch(f"got more than {MAX_UNPACKED_BYTES:,} bytes")
         return _read_parquet(path) if start == b"PAR1" else from_bytes(path.read_bytes())
     except OSError as error:
-        reason = error.strerror or str(error)
+        got, hint = error.strerror or str(error), ""
     except UnreadableFileError as error:
-        reason = str(error).rstrip(".")
-    raise UnreadableFileError(f"file {str(path)!r}", "must be a sketch", reason)
+        got, hint = error.got or str(error).rstrip("."), "calibrant sketch makes one of rows"
+    raise UnreadableFileError(f"file {str(path)!r}", "must be a sketch", got, hint)
 
 
 def to_bytes(sketch: Contents) -> bytes:

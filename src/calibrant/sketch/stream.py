@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, Place
 from calibrant.files import scratch_folder
-from calibrant.io.read import UNREAD, FileNames, bad_rows, in_pieces_or_whole, open_files, rows_at_most
+from calibrant.io.read import (
+    UNREAD,
+    FileNames,
+    bad_rows,
+    hint_of_labels,
+    in_pieces_or_whole,
+    open_files,
+    rows_at_most,
+)
 from calibrant.io.session import MAX_MEMORY, PROGRESS_SETTINGS, arrow_batches, identifier, run_with_progress
 from calibrant.io.sources import Notation, Source, default_notation, not_a_number, refuse_repeats
 from calibrant.records import Missing
@@ -216,4 +224,6 @@ def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, not
             bad = list(bad_rows(path, name, UNREAD, notation))
             if bad:
                 text, place = bad[0]
-                raise not_a_number(name, text, place._replace(rows=sum(one.rows for _, one in bad)))
+                error = not_a_number(name, text, place._replace(rows=sum(one.rows for _, one in bad)))
+                hint = hint_of_labels(path, name) if name == columns.numbers[0] else ""
+                raise error.with_parts(hint=hint) if hint else error

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from calibrant.errors import CalibrantError, InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inference.planning import checked_predictions
+from calibrant.inputs import checked_predictions
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
-from calibrant.parallel import Progress, checked_draws, in_blocks, recorded_seed, report_progress
+from calibrant.parallel import DRAWS, Progress, checked_draws, in_blocks, recorded_seed, report_progress
 from calibrant.results import Array, Result
 from calibrant.truthfulness.search import defined, levels_of, row_values
 
@@ -219,7 +219,7 @@ def _at_least_one(generator: np.random.Generator, held: Any, chance: Array) -> A
 
 BOARD = ("brier", "log-loss", "atb", "kernel-squared", "smooth", "kuiper", "ece", "level-set")
 CLEAR = 2.0  # standard errors from which on a gain is taken for real
-DRAWS, FEWEST = 999, 50
+FEWEST = 50
 NUMBERS = 2 * 10**7  # outcomes drawn in all: on many predictions fewer replays say as much
 
 RULES = (

@@ -15,7 +15,7 @@ from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import InputNames, numeric_vector, to_array
 from calibrant.metrics.binned import mostly_distinct
 from calibrant.metrics.calling import accepts_rows, measure_function, shares_parameters
-from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, task_of
+from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, table_of, task_of
 from calibrant.metrics.decisions.worst_case import responses
 from calibrant.metrics.scores import CLIP
 from calibrant.records import Missing, check_records
@@ -326,10 +326,7 @@ def swap_regret(
     >>> swap_regret([0, 0, 1, 1], ["act", "act", "wait", "wait"], payoff=0.25).swap
     0.5
     """
-    task = task_of(payoff)
-    if not isinstance(task, PayoffTable):
-        hint = "give a table, a mapping or a cost-loss ratio"
-        raise InvalidInputError("payoff", "must have finitely many actions", f"got {payoff!r}", hint)
+    task = table_of(payoff)
     taken = to_array(actions, "actions")
     if taken.ndim != 1:
         raise InvalidInputError("actions", "must be one-dimensional", f"got shape {taken.shape}")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows
-from calibrant.inputs import check_unit_interval, clipping, numeric_vector, probabilities
+from calibrant.errors import InvalidInputError, reject_name
+from calibrant.inputs import checked_predictions, clipping, probabilities
 from calibrant.kernels.cumulative import upper_envelope
 from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.scores import CLIP
@@ -192,10 +192,7 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     BestActions(wait: 2, act: 1; 1 tied, first taken)
     """
     table = table_of(payoff)
-    p = numeric_vector(y_prob, "y_prob").astype(np.float64)
-    hint = "leave such rows out: there is one action per row"
-    reject_rows("y_prob", "must not be missing", p, np.isnan(p), hint)
-    check_unit_interval(p, "y_prob")
+    p = checked_predictions(y_prob, "y_prob", "leave such rows out: there is one action per row")
     levels, place = np.unique(p, return_inverse=True)  # `best` wants them to ascend
     best = table.best(levels)[place]
     actions = np.argmax(best, axis=1)
@@ -206,7 +203,7 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
 def table_of(payoff: Payoff) -> PayoffTable:
     task = task_of(payoff)
     if not isinstance(task, PayoffTable):
-        rule = "must be a table of actions or a cost-loss ratio"
+        rule = "must be a table of actions or a cost-loss ratio, with finitely many actions"
         hint = "the best response to a score is the prediction itself"
         raise InvalidInputError("payoff", rule, f"got the score {task.name!r}", hint)
     return task

@@ -295,7 +295,7 @@ def u_calibration_error(forecasts: Forecasts) -> Certified:
     The largest regret, over all decision tasks with payoffs in [0, 1], of a decision maker who trusts the
     predictions and sees in hindsight that always acting on the base rate would have paid more (Kleinberg,
     Leme, Schneider & Teng 2023). The base rate is the best constant report for every proper score at once.
-    0 where the predictions serve everybody at least as well as the base rate does; never more than
+    0 where the predictions serve every user at least as well as the base rate does; never more than
     decision_loss. No level sets are needed: it means something on raw continuous predictions.
 
     Examples

@@ -1,6 +1,6 @@
 """Lower distance to calibration: how far the predictions must move, at least, to be calibrated.
 
-With |u - v|^alpha there is no chain structure: a plain linear program, for few levels.
+With |u - v|^alpha the program has no chain structure: it is solved as a plain linear program, for few levels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import finite_number, number, whole_number
+from calibrant.inputs import finite_number, positive_number, whole_number
 from calibrant.kernels.lower_distance import nearest_calibrated
 from calibrant.kernels.lower_distance_bounds import ChainLevels, couple
 from calibrant.metrics.bibliography import DISTANCE_PAPER
@@ -141,8 +141,7 @@ def _levels(forecasts: Forecasts) -> ChainLevels:
 
 
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
-    if not number("tolerance", tolerance) > 0:
-        raise InvalidInputError("tolerance", "must be positive", f"got {tolerance}")
+    positive_number("tolerance", tolerance)
     finite_number("alpha", alpha, 1)
     whole_number("max_nodes", max_nodes, 1024)
 
@@ -180,7 +179,7 @@ MEASURES = (
         truthful="approximate",
         consistency=(1.0, 2.0),
         lipschitz=1.0,
-        null=Null(deviation=transport_deviation),
+        null=Null(deviation=transport_deviation, mean_draws=19),
         valid="1/sqrt(T)",
         cost="O(m) per step, 10 to 80 steps",
         citation=DISTANCE_PAPER + ", Definition 5.3",

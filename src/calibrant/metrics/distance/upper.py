@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import check_same_length, is_missing, number, to_array
+from calibrant.inputs import check_same_length, finite_number, is_missing, to_array
 from calibrant.kernels.cumulative import shifted_error
 from calibrant.kernels.partitions import (
     best_grouping,
@@ -62,8 +62,8 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
     Written dCE with a bar above. Records with the same prediction move together, so it is an upper bound on
     the distance to calibration whatever the features are. Exact up to 13 distinct predictions, and for a few
     hundred distinct unweighted predictions with outcomes of 0 and 1; proven to about 1% up to 60, within the
-    time limit. Beyond, and with ``time_limit=0`` (so `measure`, tests and evaluations, unless told
-    otherwise), the value is the cheapest grouping found. `alpha` >= 1 takes E|v - k(v)|^alpha, not its root.
+    time limit. Beyond, and with ``time_limit=0`` (the default of `measure`, tests and evaluations), the value
+    is the cheapest grouping found. `alpha` >= 1 takes E|v - k(v)|^alpha, not its root.
 
     Examples
     --------
@@ -79,10 +79,8 @@ def _levels(forecasts: Forecasts) -> tuple[Array, Array, Array]:
 
 
 def _check_options(alpha: float, time_limit: float) -> None:
-    if not 1 <= number("alpha", alpha) < np.inf:
-        raise InvalidInputError("alpha", "must be at least 1 and finite", f"got {alpha}")
-    if not 0 <= number("time_limit", time_limit) < np.inf:
-        raise InvalidInputError("time_limit", "must be 0 or more seconds", f"got {time_limit}")
+    finite_number("alpha", alpha, 1)
+    finite_number("time_limit", time_limit, 0)
 
 
 @shares_parameters(_POINTS)

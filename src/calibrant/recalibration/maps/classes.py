@@ -87,14 +87,18 @@ class SoftmaxMap(ClassMap):
         return cls(matrix, intercepts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OneVsRestMap(ClassMap):
-    form: ClassVar[str] = "one-vs-rest"
+class MapPerClass(ClassMap):
     maps: tuple[Map, ...]
 
     @property
     def classes(self) -> int:
         return len(self.maps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneVsRestMap(MapPerClass):
+    form: ClassVar[str] = "one-vs-rest"
+    maps: tuple[Map, ...]
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Map each column, then normalize the rows; a row of zeros becomes equal shares."""
@@ -114,7 +118,7 @@ class OneVsRestMap(ClassMap):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopLabelMap(ClassMap):
+class TopLabelMap(MapPerClass):
     """The probability of the predicted class, mapped by a pooled map and then by that of the class.
 
     The other classes keep their proportions.
@@ -123,10 +127,6 @@ class TopLabelMap(ClassMap):
     form: ClassVar[str] = "top-label"
     pooled: Map
     maps: tuple[Map, ...]
-
-    @property
-    def classes(self) -> int:
-        return len(self.maps)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         rows, top = np.arange(len(p)), p.argmax(axis=1)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Column, Encoded, Feature, Features, code_columns
-from calibrant.formatting import pluralize
+from calibrant.columns import Column, EncodedColumns, Feature, Features, code_columns
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.recalibration.maps.base import Map, stored_steps
 from calibrant.results import Array
 
@@ -63,7 +63,11 @@ class BinnedColumn:
         return [*known, f"{name} is missing"]
 
     def written_cuts(self) -> list[str]:
-        return [_written(self.feature, cut) for cut in self.cuts]
+        if self.feature.kind == "ordered":
+            return [str(self.feature.labels[int(cut)]) for cut in self.cuts]
+        if self.feature.kind == "moment":
+            return [str(np.datetime64(round(cut), "s")) for cut in self.cuts]
+        return [f"{cut:.12g}" for cut in self.cuts]
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.feature.to_dict(), "cuts": self.cuts.tolist()}
@@ -71,15 +75,7 @@ class BinnedColumn:
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> BinnedColumn:
         cuts = stored_steps(item, "cuts", -MAX_FLOAT, MAX_FLOAT)
-        return cls(Features.from_list([item]).features[0], cuts)
-
-
-def _written(feature: Feature, cut: float) -> str:
-    if feature.kind == "ordered":
-        return str(feature.labels[int(cut)])
-    if feature.kind == "moment":
-        return str(np.datetime64(round(cut), "s"))
-    return f"{cut:.12g}"
+        return cls(Feature.from_dict(item), cuts)
 
 
 def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> list[Column]:
@@ -87,46 +83,22 @@ def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> 
     return code_columns(chosen, len(next(iter(chosen.values()))), "covariates")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedColumns:
-    features: Features
-    encoded: Encoded
-    missing: tuple[npt.NDArray[np.bool_], ...]
-
-    @classmethod
-    def of(cls, features: Features, columns: Sequence[Column]) -> EncodedColumns:
-        gaps = tuple((column.codes == 0) & column.missing for column in columns)
-        return cls(features, features.encode(columns), gaps)
-
-    @classmethod
-    def of_sample(cls, covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> EncodedColumns:
-        columns = coded(covariates, names)
-        return cls.of(Features.of(columns), columns)
-
-    @property
-    def with_gaps(self) -> tuple[str, ...]:
-        return tuple(name for name, count in self.encoded.missing.items() if count)
-
-    def binned(self, bins: int) -> tuple[BinnedColumn, ...]:
-        numbers, features = self.encoded.rows, self.features.features
-        return tuple(BinnedColumn.of(one, numbers[:, j], bins) for j, one in enumerate(features))
-
-    def codes(self, binned: Sequence[BinnedColumn]) -> list[Codes]:
-        return [one.codes(self.encoded.rows[:, j], self.missing[j]) for j, one in enumerate(binned)]
+def stored_features(items: Sequence[Mapping[str, Any]]) -> Features:
+    if not items:
+        raise InvalidInputError("columns", "must hold a column", "got none")
+    return tuple(map(Feature.from_dict, items))
 
 
-def remarks(seen_missing: Sequence[str], given: EncodedColumns) -> tuple[str, ...]:
-    """Say what new rows have that the fit has not seen."""
-    texts = []
-    for name, count in given.encoded.unseen.items():
-        if count:
-            texts.append(
-                f"column {name!r} has categories that were not seen in the fit, in {pluralize(count, 'row')}."
-            )
-    for name, count in given.encoded.missing.items():
-        if count and name not in seen_missing:
-            texts.append(f"column {name!r} is missing in {pluralize(count, 'row')}; in the fit it never was.")
-    return tuple(texts)
+def binned_columns(given: EncodedColumns, bins: int) -> tuple[BinnedColumn, ...]:
+    return tuple(BinnedColumn.of(one, given.rows[:, j], bins) for j, one in enumerate(given.features))
+
+
+def codes_of(binned: Sequence[BinnedColumn], given: EncodedColumns) -> list[Codes]:
+    return [one.codes(given.rows[:, j], given.missing[j]) for j, one in enumerate(binned)]
+
+
+def encoded_sample(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> EncodedColumns:
+    return EncodedColumns.of(coded(covariates, names))
 
 
 class ColumnMap(Map):
@@ -136,14 +108,21 @@ class ColumnMap(Map):
     features: Features
     seen_missing: Sequence[str]
 
-    def encoded_columns(self, p: Array, covariates: Mapping[str, Any] | None) -> EncodedColumns:
-        return EncodedColumns.of(self.features, self.features.columns(covariates, len(p)))
+    def encoded_columns(self, p: Array, covariates: Any) -> EncodedColumns:
+        """Encode the columns needed of any container, in order; one that is absent is refused by name."""
+        names = self.column_names
+        nominal = [feature.name for feature in self.features if feature.kind == "category"]
+        if isinstance(covariates, Mapping):  # other columns of a mapping cost nothing then
+            covariates = {name: x for name, x in covariates.items() if str(name) in names} or covariates
+        found = {column.name: column for column in code_columns(covariates, len(p), "covariates", nominal)}
+        for name in names:
+            if name not in found:
+                raise reject_name("covariates", name, sorted(found))
+        return EncodedColumns.of([found[name] for name in names], self.features)
 
     @property
     def column_names(self) -> list[str]:
-        return self.features.names
+        return [feature.name for feature in self.features]
 
     def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        if not self.features.features:
-            return ()
-        return remarks(self.seen_missing, self.encoded_columns(p, covariates))
+        return self.encoded_columns(p, covariates).remarks(self.seen_missing) if self.features else ()

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Features
+from calibrant.columns import EncodedColumns, Features
 from calibrant.errors import InvalidInputError
-from calibrant.fits.forest import Forest
-from calibrant.fits.hierarchical import Block
+from calibrant.fits.groups import Block, Patch, applied
 from calibrant.fits.levels import expit, logit
 from calibrant.fits.logistic import Linear
-from calibrant.fits.patching import Patch, applied
+from calibrant.fits.trees import Forest
 from calibrant.groups.rules import Rule, rule_from_list, rule_to_list
 from calibrant.recalibration.maps.base import (
     IdentityMap,
@@ -28,7 +27,7 @@ from calibrant.recalibration.maps.base import (
     stored_number,
     stored_numbers,
 )
-from calibrant.recalibration.maps.columns import BinnedColumn, ColumnMap, EncodedColumns
+from calibrant.recalibration.maps.columns import BinnedColumn, ColumnMap, codes_of, stored_features
 from calibrant.results import Array
 
 CLIP = 1e-6  # of the start
@@ -80,7 +79,7 @@ class HierarchicalMap(ColumnMap):
 
     @property
     def features(self) -> Features:  # type: ignore[override]  # known by the columns
-        return Features(tuple(one.column.feature for one in self.columns))
+        return tuple(one.column.feature for one in self.columns)
 
     @property
     def seen_missing(self) -> list[str]:  # type: ignore[override]  # known by the columns
@@ -90,7 +89,7 @@ class HierarchicalMap(ColumnMap):
         x = logit(self.start.predict(p), self.clip)
         eta = self.intercept + self.slope * x
         given = self.encoded_columns(p, covariates)
-        for one, codes in zip(self.columns, given.codes([x.column for x in self.columns]), strict=True):
+        for one, codes in zip(self.columns, codes_of([x.column for x in self.columns], given), strict=True):
             eta = eta + Block(codes, one.column.count).taken(one.shifts)
             if one.slopes is not None:
                 scaled = (x - self.centre) / self.deviation
@@ -152,7 +151,7 @@ class PatchMap(PatchesMap):
 
     @property
     def features(self) -> Features:  # type: ignore[override]  # known by the columns
-        return Features(tuple(one.feature for one in self.columns))
+        return tuple(one.feature for one in self.columns)
 
     def members(self, p: Array, covariates: Any) -> Mask:
         return members(self.columns, self.groups, self.encoded_columns(p, covariates))
@@ -189,7 +188,7 @@ def members(
     columns: tuple[BinnedColumn, ...], groups: tuple[PatchedGroup, ...], given: EncodedColumns
 ) -> Mask:
     """Return who is in each group, one row per group."""
-    codes = given.codes(columns)
+    codes = codes_of(columns, given)
     return np.array([np.isin(codes[group.column], group.levels) for group in groups], dtype=bool)
 
 
@@ -208,7 +207,7 @@ class RulePatchMap(PatchesMap):
     def to_dict(self) -> dict[str, Any]:
         return {
             "start": map_to_dict(self.start),
-            "columns": self.features.to_list(),
+            "columns": [feature.to_dict() for feature in self.features],
             "groups": [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in self.rules],
             "patches": [patch.to_dict() for patch in self.patches],
             "seen_missing": list(self.seen_missing),
@@ -216,10 +215,10 @@ class RulePatchMap(PatchesMap):
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        features = Features.from_list(numbers["columns"]) if numbers["columns"] else Features(())
+        features = stored_features(numbers["columns"]) if numbers["columns"] else ()
         rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
         columns = {condition.column for rule in rules for condition in rule.conditions}
-        if columns != set(features.names):
+        if columns != {feature.name for feature in features}:
             raise InvalidInputError("columns", "must be those of the rules")
         patches = patches_from_list(numbers["patches"], len(rules))
         return cls(
@@ -241,21 +240,21 @@ class BoostMap(ColumnMap):
         x = logit(self.start.predict(p), CLIP)
         if len(self.forest) == 0:
             return expit(x)
-        rows = np.column_stack((self.encoded_columns(p, covariates).encoded.rows, x))
+        rows = np.column_stack((self.encoded_columns(p, covariates).rows, x))
         return expit(x + self.forest.predict(rows))
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "start": map_to_dict(self.start),
-            "columns": self.features.to_list(),
+            "columns": [feature.to_dict() for feature in self.features],
             "seen_missing": list(self.seen_missing),
             "trees": self.forest.to_list(),
         }
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        features = Features.from_list(numbers["columns"])
-        forest = Forest.from_list(numbers["trees"], len(features.features) + 1)
+        features = stored_features(numbers["columns"])
+        forest = Forest.from_list(numbers["trees"], len(features) + 1)
         return cls(map_of_one_column(numbers["start"]), features, forest, tuple(numbers["seen_missing"]))
 
 
@@ -270,7 +269,7 @@ class AugmentMap(ColumnMap):
     seen_missing: tuple[str, ...] = ()
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        rows = self.encoded_columns(p, covariates).encoded.rows
+        rows = self.encoded_columns(p, covariates).rows
         q = p
         for model in self.models:
             q = predicted_by(model, np.column_stack((rows, q)), self.logits)
@@ -278,7 +277,7 @@ class AugmentMap(ColumnMap):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "columns": self.features.to_list(),
+            "columns": [feature.to_dict() for feature in self.features],
             "forests": [model.to_list() for model in self.models if isinstance(model, Forest)],
             "regressions": [model.to_dict() for model in self.models if isinstance(model, Linear)],
             "logits": self.logits,
@@ -287,8 +286,8 @@ class AugmentMap(ColumnMap):
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        features = Features.from_list(numbers["columns"])
-        width = len(features.features) + 1
+        features = stored_features(numbers["columns"])
+        width = len(features) + 1
         for name in ("forests", "regressions"):
             if not isinstance(numbers.get(name, []), list):
                 raise refused(name, "must be a list", numbers[name])

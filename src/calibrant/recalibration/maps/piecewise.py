@@ -22,6 +22,7 @@ from calibrant.recalibration.maps.base import (
     expit_expression,
     refused,
     stored_clip,
+    stored_number,
     stored_numbers,
     stored_steps,
 )
@@ -309,23 +310,46 @@ class PairMap(Map):
 
 @dataclass(frozen=True, slots=True)
 class LogisticMap(Map):
-    """Shift, temperature, Platt and beta maps: `low` multiplies ln c, `high` -ln(1 - c)."""
+    """Shift, temperature, Platt and beta maps: `low` multiplies ln c, `high` -ln(1 - c).
+
+    Values are scaled to lie between `lowest` and `highest`, which files name only where they matter.
+    """
 
     form: ClassVar[str] = "logistic"
     intercept: float
     low: float
     high: float
     clip: float
+    lowest: float = 0.0
+    highest: float = 1.0
 
     @classmethod
     def of(cls, fit: LogisticFit) -> Self:
-        return cls(fit.intercept, fit.low, fit.high, fit.clip)
+        return cls(fit.intercept, fit.low, fit.high, fit.clip, *fit.limits)
+
+    @property
+    def _limited(self) -> bool:
+        return (self.lowest, self.highest) != (0.0, 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        stored = super(LogisticMap, self).to_dict()  # slots: super() alone means another class
+        if not self._limited:
+            del stored["lowest"], stored["highest"]
+        return stored
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        intercept, low, high = (stored_number(numbers, name) for name in ("intercept", "low", "high"))
+        ends = {"lowest": 0.0, "highest": 1.0, **numbers}
+        lowest = stored_number(ends, "lowest", 0.0, 1.0)
+        highest = stored_number(ends, "highest", lowest, 1.0)
+        return cls(intercept, low, high, stored_clip(numbers), lowest, highest)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         def mapped(p: Array) -> Array:
             clipped = np.clip(p, self.clip, 1.0 - self.clip)
             eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
-            return expit(eta)
+            return expit(eta) * (self.highest - self.lowest) + self.lowest if self._limited else expit(eta)
 
         return block_by_block(mapped, p)
 
@@ -337,4 +361,5 @@ class LogisticMap(Map):
         else:
             eta = algebra.log(clipped) * self.low - algebra.log(rest) * self.high + self.intercept
         largest = abs(self.intercept) - (abs(self.low) + abs(self.high)) * float(np.log(self.clip))
-        return expit_expression(eta, largest, algebra)
+        q = expit_expression(eta, largest, algebra)
+        return q * (self.highest - self.lowest) + self.lowest if self._limited else q

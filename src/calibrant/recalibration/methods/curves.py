@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def _logistic_method(family: Family) -> Fit:
     def fit(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
         fit = logistic(sample.levels, family, shrink=shrink, clip=clip)
         width = fit.width if fit.width < float("inf") else None
-        details = {"clip": fit.clip, "width": width, **_clipped(sample.levels, fit.clip)}
+        details = {"clip": fit.clip, "width": width, **_held(sample.levels, fit)}
         if family == "temperature":
             details["temperature"] = temperature_of(fit.low)
         return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
@@ -99,6 +99,15 @@ platt, beta = _logistic_method("platt"), _logistic_method("beta")
 def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
     notes = [WRONG_WAY] if fit.low < 0 or fit.high < 0 else []
     return (*notes, *([ONE_LEVEL] if shows_no_slope(sample.levels) else []))
+
+
+def _held(levels: Levels, fit: LogisticFit) -> dict[str, Any]:
+    """Return the clip, and a note on it or on the limits of a map that separates the outcomes."""
+    low, high = fit.limits
+    if low > 0 and high < 1:
+        held = f"the map is held within {low:.3g} and {high:.6g}"
+        return {"clip": fit.clip, "clip_note": f"Predictions separate the outcomes, so that {held}."}
+    return {"clip": fit.clip, **_clipped(levels, fit.clip)}
 
 
 def _clipped(levels: Levels, clip: float) -> dict[str, str]:
@@ -128,7 +137,8 @@ def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: C
     else:
         fit = spline_fits.spline(sample.levels, knots=knots, clip=clip)
     if isinstance(fit, LogisticFit):
-        return Fitted(LogisticMap.of(fit), (TOO_FEW_LOGITS, *logistic_notes(sample, fit)), {"clip": fit.clip})
+        why = (TOO_FEW_LOGITS,) if fit.limits == (0.0, 1.0) else ()
+        return Fitted(LogisticMap.of(fit), (*why, *logistic_notes(sample, fit)), _held(sample.levels, fit))
     details = {
         "clip": fit.clip, "level_width": fit.level_width, "bend_width": fit.bend_width,
         **_clipped(sample.levels, fit.clip),

@@ -10,18 +10,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Features
+from calibrant.columns import EncodedColumns, Features
 from calibrant.errors import InvalidInputError, reject_name
-from calibrant.fits.forest import Forest, TreeParams
-from calibrant.fits.hierarchical import Block
-from calibrant.fits.hierarchical import hierarchical as fit_shifts
+from calibrant.fits.groups import MIN_VARIANCE, Block, Patch, patched
+from calibrant.fits.groups import hierarchical as fit_shifts
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import Clip, Linear, logistic_regression
-from calibrant.fits.patching import MIN_VARIANCE, Patch, patched
-from calibrant.fits.trees import STAGE_TREES, boosted, boosted_logits, boosted_means
+from calibrant.fits.trees import STAGE_TREES, Forest, TreeParams, boosted, grown_trees
 from calibrant.inputs import whole_number
 from calibrant.recalibration.maps.base import Map
-from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns
+from calibrant.recalibration.maps.columns import BinnedColumn, binned_columns, codes_of, encoded_sample
 from calibrant.recalibration.maps.groups import (
     CLIP,
     AugmentMap,
@@ -43,7 +41,7 @@ MAX_LEVELS = 2_000  # the work grows with their third power
 
 
 def _encoded(sample: RowSample) -> EncodedColumns:
-    return sample.cached("columns", lambda: EncodedColumns.of_sample(sample.covariates or {}))
+    return sample.cached("columns", lambda: encoded_sample(sample.covariates or {}))
 
 
 def hierarchical(
@@ -53,7 +51,7 @@ def hierarchical(
     whole_number("bins", bins, 2)
     assert sample.covariates is not None  # as the registry row requires
     given = _encoded(sample)
-    leveled = given.binned(bins)
+    leveled = binned_columns(given, bins)
     count = sum(one.count for one in leveled)
     if count > MAX_LEVELS:  # an identifier among the columns is the usual reason
         widest = max(leveled, key=lambda one: one.count)
@@ -61,7 +59,7 @@ def hierarchical(
         rule = f"must have at most {MAX_LEVELS:,} levels in all"
         hint = "leave such a column out, or group its values"
         raise InvalidInputError("covariates", rule, got, hint)
-    codes = given.codes(leveled)
+    codes = codes_of(leveled, given)
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
     center = float(np.average(x, weights=sample.weights))
@@ -97,11 +95,11 @@ def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
     if sample.clusters is not None or not sample.covariates:
         return 1.0
     given = _encoded(sample)
-    columns = given.binned(bins)
+    columns = binned_columns(given, bins)
     q = spline(sample, seed=0).map.predict(sample.predictions)
     residuals, spread = sample.weights * (sample.outcomes - q), sample.weights**2 * q * (1.0 - q)
     smallest = 1.0
-    for column, codes in zip(columns, given.codes(columns), strict=True):
+    for column, codes in zip(columns, codes_of(columns, given), strict=True):
         known = codes >= 0
         sums, variances = (np.bincount(codes[known], x[known], column.count) for x in (residuals, spread))
         large = variances > MIN_VARIANCE
@@ -147,8 +145,8 @@ Made = tuple[npt.NDArray[np.bool_], list[str], Callable[[tuple[Patch, ...]], Map
 
 
 def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
-    given = EncodedColumns.of_sample(sample.covariates or {}, sample.groups or None)
-    columns = given.binned(bins)
+    given = encoded_sample(sample.covariates or {}, sample.groups or None)
+    columns = binned_columns(given, bins)
     groups = tuple(group for j, column in enumerate(columns) for group in _groups(j, column))
     words = [group.words for group in groups]
     mapped = partial(PatchMap, start, columns, groups, seen_missing=given.with_gaps)
@@ -158,9 +156,9 @@ def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
 def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
     inside = np.array([rule.members(sample.covariates) for rule in sample.rules], dtype=bool)
     names = sorted({condition.column for rule in sample.rules for condition in rule.conditions})
-    features, missing = Features(()), tuple[str, ...]()
+    features, missing = Features(), tuple[str, ...]()
     if names:  # else everyone
-        given = EncodedColumns.of_sample(sample.covariates or {}, names)
+        given = encoded_sample(sample.covariates or {}, names)
         features, missing = given.features, given.with_gaps
     mapped = partial(RulePatchMap, start, features, sample.rules, seen_missing=missing)
     return inside, list(sample.rules), mapped
@@ -207,8 +205,8 @@ def boost(
     start = spline(sample, seed=seed)
     given = _encoded(sample)
     x = logit(start.map.predict(sample.predictions), CLIP)
-    rows = np.column_stack((given.encoded.rows, x))
-    growth = TreeParams(given.features.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
+    rows = np.column_stack((given.rows, x))
+    growth = TreeParams(given.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
     few = sample.n <= MAX_CROSS_FITTED
     fold = sample.fold_of(FOLDS if few else HOLD_OUT_FOLDS, seed)
     held_out = None if few else [0]
@@ -249,15 +247,15 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     weight = np.ascontiguousarray(sample.weights)
     q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
     for _ in range(times):
-        rows = np.column_stack((given.encoded.rows, q))
+        rows = np.column_stack((given.rows, q))
         data = rows, sample.outcomes
         if model == "logistic":
-            models.append(logistic_regression(*data, weight, features.categorical))
+            models.append(logistic_regression(*data, weight, given.categorical))
         elif model == "boosting":
-            growth = replace(BOOSTING, categorical=features.categorical)
-            models.append(boosted_logits(*data, np.zeros(sample.n), weight, growth))
+            growth = replace(BOOSTING, categorical=given.categorical)
+            models.append(grown_trees(*data, weight, growth, np.zeros(sample.n)))
         else:
-            models.append(boosted_means(*data, weight, replace(TREE, categorical=features.categorical)))
+            models.append(grown_trees(*data, weight, replace(TREE, categorical=given.categorical)))
         q = predicted_by(models[-1], rows, logits)
     fitted = AugmentMap(features, tuple(models), logits, given.with_gaps)
     return Fitted(fitted, (), {"model": model, "times": times})

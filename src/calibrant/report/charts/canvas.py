@@ -52,6 +52,12 @@ class Layer:
         shown = {name: _channel(given) for name, given in channels.items()}
         return Layer({**self.spec, "encoding": {**self.spec.get("encoding", {}), **shown}})
 
+    def hover(self, points: int, across: str, labels: Mapping[str, str]) -> Layer:
+        """Return unseen rules over the whole height that show the numbers of the nearest of many points."""
+        thick = min(60.0, max(5.0, 1.2 * WIDTH / max(1, points)))
+        tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
+        return self.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)
+
     def where(self, test: str) -> Layer:
         """Keep the rows for which an expression is true."""
         return Layer({**self.spec, "transform": [*self.spec.get("transform", ()), {"filter": test}]})
@@ -114,6 +120,9 @@ class Canvas:
         lists = [[_short(item) for item in column] for column in columns.values()]
         self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
         return Layer({"data": {"name": name}})
+
+    def zero_line(self, channel: str = "y") -> Layer:
+        return self.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(**{channel: "zero:Q"})
 
     def lines(
         self, across: str, places: Iterable[Any], up: str, curves: Mapping[str, Iterable[Any]]
@@ -219,17 +228,6 @@ def columns(rows: Iterable[Any], **attributes: str) -> dict[str, list[Any]]:
     """Return attributes of the rows as columns of the names given."""
     rows = list(rows)
     return {name: [getattr(row, attribute) for row in rows] for name, attribute in attributes.items()}
-
-
-def zero_line(canvas: Canvas, channel: str = "y") -> Layer:
-    return canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(**{channel: "zero:Q"})
-
-
-def hover(layer: Layer, points: int, across: str, labels: Mapping[str, str]) -> Layer:
-    """Return unseen rules over the whole height that show the numbers of the nearest of `points` points."""
-    thick = min(60.0, max(5.0, 1.2 * WIDTH / max(1, points)))
-    tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
-    return layer.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)
 
 
 Chart = Any  # an altair.LayerChart; altair is loaded only when a chart is needed

@@ -11,18 +11,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.inference.dominance import Dominance
 from calibrant.inference.net_benefits import TREAT_ALL, TREAT_NONE, Benefit, NetBenefits
 from calibrant.metrics.decisions.worst_case import ThresholdLossCurve
-from calibrant.report.charts.canvas import (
-    CURVES,
-    LIGHT,
-    Canvas,
-    Layer,
-    Spec,
-    drawing,
-    field,
-    hover,
-    points_to_draw,
-    zero_line,
-)
+from calibrant.report.charts.canvas import CURVES, LIGHT, Canvas, Layer, Spec, drawing, field, points_to_draw
 
 THRESHOLD_CAPTION = (
     "What is lost by acting on the predictions instead of recalibrated ones (isotonic, fitted on other "
@@ -57,13 +46,13 @@ def _loss_curve(canvas: Canvas, curve: ThresholdLossCurve, up: str, unit: float,
         y=field("loss:Q", title=up),
         description={"value": up},
     )
-    return [zero_line(canvas), line, hover(data, len(at), "threshold", {"threshold": ".4f", "loss": digits})]
+    return [canvas.zero_line(), line, data.hover(len(at), "threshold", {"threshold": ".4f", "loss": digits})]
 
 
 NET_BENEFIT_CAPTION = (
-    "Net true positives per 1,000 records if everybody is treated whose prediction is at or above the "
-    "threshold; a false positive counts for threshold / (1 - threshold). The highest curve serves best at "
-    "that threshold. Bands are intervals for one threshold at a time; to treat none is the line at 0."
+    "Net true positives per 1,000 records if everyone with a prediction at or above the threshold is "
+    "treated; a false positive counts for threshold / (1 - threshold). The highest curve is best at that "
+    "threshold. Bands are intervals for one threshold at a time; treating none is the line at 0."
 )
 
 
@@ -106,8 +95,8 @@ def decision_curves(given: NetBenefits) -> Spec:
 
 
 DOMINANCE_CAPTION = (
-    "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
-    "it prevents. The curve is what they lose per record by using {first} instead of {second}, in units of "
+    "Users act when the probability exceeds their threshold: the cost of acting as a share of the loss that "
+    "it prevents. The curve is their loss per record from using {first} instead of {second}, in units of "
     "one outcome that was not acted on. Below 0 {first} is better; the shading shows which one wins. The "
     "band is pointwise, from resampled rows."
 )

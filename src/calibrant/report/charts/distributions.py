@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.report.charts.canvas import LIGHT, POINTS, Canvas, Spec, columns, drawing, field, hover
+from calibrant.report.charts.canvas import LIGHT, POINTS, Canvas, Spec, columns, drawing, field
 
 if TYPE_CHECKING:
     from calibrant.abstention import RiskCoverage
-    from calibrant.distributions.tables import HorizonTable, QuantileTable, ThresholdTable
+    from calibrant.distributions.tables import TableOfTests
     from calibrant.distributions.uniformity import Pit
 
 PERCENT = {"format": "%"}
@@ -34,7 +34,7 @@ def pit_histogram(found: Pit) -> Spec:
             x=x, x2="to", y=y, y2="zero"
         ),
         band.encode(x=x, x2="to", y="low:Q", y2="high"),
-        hover(bars, len(widths), "from", {"from": ".3g", "to": ".3g", "share": ".1%"}),
+        bars.hover(len(widths), "from", {"from": ".3g", "to": ".3g", "share": ".1%"}),
     ]
     caption = (
         "Calibrated forecasts fill all bins alike; each bin stays in the gray band with probability 95%. A U "
@@ -44,36 +44,24 @@ def pit_histogram(found: Pit) -> Spec:
 
 
 @drawing
-def quantile_coverage(table: QuantileTable) -> Spec:
-    """Draw observed against nominal probabilities of the quantiles, with exact limits."""
-    canvas, rows = Canvas(), table.levels
-    data = canvas.on(columns(rows, level="promised", observed="observed", low="low", high="high"))
-    x = field("level:Q", title="level of the quantile", scale=WHOLE, axis=PERCENT)
-    y = field("observed:Q", title="outcomes at or below it", scale=WHOLE, axis=PERCENT)
-    diagonal = canvas.on({"a": [0.0, 1.0]}).mark("line", color=LIGHT["quiet"], strokeDash=[4, 4])
-    layers = [
-        diagonal.encode(x="a:Q", y="a:Q"),
-        data.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(x=x, y="low:Q", y2="high"),
-        data.mark("point", color=LIGHT["model"], filled=True, size=60).encode(x=x, y=y),
-        hover(data, len(rows), "level", {"level": ".3g", "observed": ".1%", "low": ".1%", "high": ".1%"}),
-    ]
-    caption = "Share of outcomes at or below each quantile, with exact 95% limits; right on the diagonal."
-    return canvas.finished(layers, "Coverage of the quantiles", caption)
-
-
-@drawing
-def threshold_curve(table: ThresholdTable) -> Spec:
-    """Draw the mean forecast and the observed distribution function over the thresholds."""
-    canvas, rows = Canvas(), table.thresholds
-    curves = columns(rows, predicted="predicted", observed="observed")
-    base = canvas.lines("threshold", [one.threshold for one in rows], "share", curves).encode(
-        x=field("threshold:Q", title="threshold", scale={"zero": False}),
-        y=field("share:Q", title="at or below it", scale=WHOLE, axis=PERCENT),
+def curve_of_tests(table: TableOfTests) -> Spec:
+    """Draw predicted and observed shares over levels, thresholds or horizons, with limits where there are."""
+    canvas, rows = Canvas(), table.rows()
+    place, predicted, title, share = table.CHART
+    curves = columns(rows, predicted=predicted, observed="observed")
+    base = canvas.lines(place, [getattr(one, place) for one in rows], "share", curves).encode(
+        x=field(f"{place}:Q", title=place, scale={"zero": False}),
+        y=field("share:Q", title=share, axis=PERCENT),
     )
-    tips = ["line:N", field("threshold:Q", format=".4g"), field("share:Q", format=".1%")]
+    tips = ["line:N", field(f"{place}:Q", format=".4g"), field("share:Q", format=".1%")]
     layers = [base.mark("line", strokeWidth=2), base.mark("point", filled=True, size=50).encode(tooltip=tips)]
-    caption = "Mean forecast probability and observed share of outcomes up to each threshold."
-    return canvas.finished(layers, "Calibration by threshold", caption)
+    caption = f"Mean predicted and observed {share} up to each {place}"
+    if hasattr(rows[0], "low"):
+        limits = canvas.on(columns(rows, **{place: place}, low="low", high="high"))
+        rules = limits.mark("rule", color=LIGHT["second"], strokeWidth=2)
+        layers.insert(0, rules.encode(x=f"{place}:Q", y="low:Q", y2="high"))
+        caption += ", with 95% limits"
+    return canvas.finished(layers, title, f"{caption}.")
 
 
 @drawing
@@ -93,28 +81,8 @@ def risk_curve(found: RiskCoverage) -> Spec:
     layers = [
         band.encode(x=x, y="low:Q", y2="high"),
         data.mark("line", strokeWidth=2, clip=True).encode(x=x, y=y),
-        hover(data, len(at), "coverage", {"coverage": ".1%", "risk": ".2%"}),
+        data.hover(len(at), "coverage", {"coverage": ".1%", "risk": ".2%"}),
     ]
     sure = f"{found.confidence:.0%}"
     caption = f"The realized risk of a calibrated model stays in the gray band with probability {sure}."
     return canvas.finished(layers, "Risk and coverage", caption)
-
-
-@drawing
-def horizon_curve(table: HorizonTable) -> Spec:
-    """Draw predicted and observed event probabilities over the horizons, with intervals."""
-    canvas, rows = Canvas(), table.horizons
-    limits = canvas.on(columns(rows, horizon="horizon", low="low", high="high"))
-    x = field("horizon:Q", title="horizon")
-    curves = columns(rows, observed="observed", predicted="predicted")
-    base = canvas.lines("horizon", [one.horizon for one in rows], "probability", curves).encode(
-        x=x, y=field("probability:Q", title="probability of the event", axis=PERCENT)
-    )
-    tips = ["line:N", field("horizon:Q", format=".4g"), field("probability:Q", format=".1%")]
-    layers = [
-        limits.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(x=x, y="low:Q", y2="high"),
-        base.mark("line", strokeWidth=2),
-        base.mark("point", filled=True, size=60).encode(tooltip=tips),
-    ]
-    caption = "Mean predicted and observed probability of the event by each horizon, with 95% intervals."
-    return canvas.finished(layers, "Calibration by horizon", caption)

@@ -9,18 +9,7 @@ import numpy as np
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import at_floor, format_value, pvalue_text
 from calibrant.metrics.lookup import measure
-from calibrant.report.charts.canvas import (
-    LIGHT,
-    Canvas,
-    Layer,
-    Spec,
-    drawing,
-    field,
-    hover,
-    points_to_draw,
-    window,
-    zero_line,
-)
+from calibrant.report.charts.canvas import LIGHT, Canvas, Layer, Spec, drawing, field, points_to_draw, window
 from calibrant.results import Array
 
 CUMULATIVE_CAPTION = (
@@ -45,7 +34,7 @@ def cumulative_differences(forecasts: Forecasts) -> Spec:
         *_interval(canvas, forecasts, share),
         *null_band(canvas, forecasts),
         data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
-        hover(data, len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
+        data.hover(len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
     ]
     return canvas.finished(layers, "Cumulative differences", CUMULATIVE_CAPTION, height=380)
 
@@ -56,7 +45,7 @@ def null_band(canvas: Canvas, forecasts: Forecasts) -> list[Layer]:
     band = canvas.on({"from": [0.0], "to": [1.0], "low": [-high], "high": [high]})
     return [
         band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
-        zero_line(canvas),
+        canvas.zero_line(),
     ]
 
 
@@ -144,9 +133,9 @@ def smooth_witness(forecasts: Forecasts) -> Spec:
     )
     dots = {"color": LIGHT["third"]} if len(at) < 25 else False
     layers = [
-        zero_line(canvas),
+        canvas.zero_line(),
         base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=dots),
-        hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
+        data.hover(len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
     signs = ONE_SIGN.format("low" if result.weights.max() > 0 else "high")
     if result.weights.min() < 0 < result.weights.max():

@@ -11,16 +11,7 @@ import numpy as np
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.rules import EVERYONE
-from calibrant.report.charts.canvas import (
-    LIGHT,
-    Canvas,
-    Spec,
-    columns,
-    drawing,
-    field,
-    points_to_draw,
-    zero_line,
-)
+from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, columns, drawing, field, points_to_draw
 from calibrant.report.charts.evidence import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
@@ -56,7 +47,7 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
         tooltip=tips,
     )
     layers = [
-        zero_line(canvas, "x"),
+        canvas.zero_line("x"),
         base.mark("rule", strokeWidth=2).encode(x=field("low:Q", title="observed − predicted"), x2="high"),
         base.mark("point", size=70, filled=True, opacity=1).encode(
             x="gap:Q", shape=field("finding:N", scale=shapes, legend={"direction": "vertical"})
@@ -118,7 +109,7 @@ def group_curves(audit: Audit) -> Spec:
     tips = [field("prediction:Q", format=".4f"), field("sum:Q", format="+.5f")]
     layers = [
         band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
-        zero_line(canvas),
+        canvas.zero_line(),
         lines.mark("line", color=LIGHT["second"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
         lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
     ]
@@ -149,7 +140,7 @@ def groups_in_order(compared: GroupComparison) -> Spec:
     )
     up = field("low:Q", title="observed − predicted, points")
     layers = [
-        zero_line(canvas),
+        canvas.zero_line(),
         base.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high"),
         base.mark("point", color=LIGHT["model"], filled=True, opacity=1, size=70).encode(y="difference:Q"),
     ]
@@ -196,7 +187,7 @@ def groups_within(compared: GroupComparison) -> Spec:
         tooltip=tips,
     )  # fmt: skip
     layers = [
-        zero_line(canvas),
+        canvas.zero_line(),
         base.mark("rule", strokeWidth=2).encode(
             y=field("low:Q", title="observed − predicted, points"), y2="high"
         ),
@@ -238,7 +229,7 @@ def giveaways(given: Distinguisher) -> Spec:
         tooltip=tips,
     )  # fmt: skip
     lines = max((label.count("\n") + 1 for label in labels), default=1)
-    layers, height = [bars, zero_line(canvas, "x")], 40 + (10 + 14 * lines) * len(rules)
+    layers, height = [bars, canvas.zero_line("x")], 40 + (10 + 14 * lines) * len(rules)
     return canvas.finished(layers, "What gave the predictions away", GIVEAWAYS_CAPTION, height=height)
 
 

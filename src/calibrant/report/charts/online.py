@@ -11,17 +11,7 @@ from calibrant.errors import InvalidInputError
 from calibrant.online.base import Run
 from calibrant.online.calibrator import NAMES
 from calibrant.online.monitor import Monitor, Reading
-from calibrant.report.charts.canvas import (
-    CURVES,
-    LIGHT,
-    POINTS,
-    Canvas,
-    Spec,
-    drawing,
-    field,
-    hover,
-    zero_line,
-)
+from calibrant.report.charts.canvas import CURVES, LIGHT, POINTS, Canvas, Spec, drawing, field
 from calibrant.results import Array
 
 COLORS = [LIGHT[name] for name in ("density", "model", "third", "second", "mark")]
@@ -51,7 +41,7 @@ def certificate_over_time(run: Run) -> Spec:
         dash = [1, 0] if name == "certificate" else [6, 4]
         drawn = data.mark("line", strokeWidth=2, strokeDash=dash, clip=True)
         layers.append(drawn.encode(x=x, y=y, color=field("line:N", scale=colors)))
-        layers.append(hover(data, len(at), "round", {"round": ",.0f", "value": ".4f"}))
+        layers.append(data.hover(len(at), "round", {"round": ",.0f", "value": ".4f"}))
     caption = (
         "After each outcome the forecasts so far are provably no further from calibrated than the "
         "certificate, and the certificate can never exceed the bound, whatever the outcomes are."
@@ -72,7 +62,7 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
         "The Brier score of the raw predictions minus that of the calibrated ones, added up. Where the line "
         "climbs, calibrating helps; where the raw predictions are right it stays level."
     )
-    layers = [zero_line(canvas), line, hover(data, len(at), "round", {"round": ",.0f", "gain": "+.3f"})]
+    layers = [canvas.zero_line(), line, data.hover(len(at), "round", {"round": ",.0f", "gain": "+.3f"})]
     return canvas.finished(layers, "Raw against calibrated", caption)
 
 
@@ -126,7 +116,7 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
             x=field("record:Q", title="records"), y=field("evidence:Q", title="evidence, powers of ten")
         ),
         bar.mark("rule", color=LIGHT["second"], strokeDash=[6, 4]).encode(y="bar:Q"),
-        hover(data, len(ends), "record", {"record": ",.0f", "evidence": ".2f"}),
+        data.hover(len(ends), "record", {"record": ",.0f", "evidence": ".2f"}),
     ]
     last, said = readings[-1], "There was no alarm."
     if last.alarm:
@@ -138,8 +128,8 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
             words = label.mark("text", color=LIGHT["ink"], align="left", dx=4, baseline="top")
             layers.append(words.encode(x="at:Q", y={"value": 4 + 14 * line}, text="what:N"))
     caption = (
-        "Money won by betting against calibration. Calibrated predictions let it ever reach the dashed line "
-        f"with probability {alpha:g} at most, however often one looks. {said}"
+        "Money won by betting against calibration. If predictions are calibrated, it ever reaches the dashed "
+        f"line with probability {alpha:g} at most, however often you look. {said}"
     )
     return canvas.finished(layers, "Evidence against calibration", caption, height=240)
 

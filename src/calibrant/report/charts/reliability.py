@@ -25,7 +25,6 @@ from calibrant.report.charts.canvas import (
     Spec,
     drawing,
     field,
-    hover,
     points_to_draw,
     window,
 )
@@ -307,7 +306,7 @@ def _hover(canvas: Canvas, forecasts: Forecasts, line: Line, axis: Axis) -> Laye
     data = canvas.on(
         {"place": axis.place(values), "predicted": values, "observed": rates, "share below": reached[at]}
     )
-    return hover(data, len(at), "place", {"predicted": ".4f", "observed": ".4f", "share below": ".1%"})
+    return data.hover(len(at), "place", {"predicted": ".4f", "observed": ".4f", "share below": ".1%"})
 
 
 COMPARISON_CAPTION = (

@@ -49,29 +49,6 @@
     return a < b ? -1 : a > b ? 1 : 0;
   }
 
-  function bundled(table) {
-    const bundles = [];
-    for (const row of table.tBodies[0].rows) {
-      if (row.classList.contains("inside")) bundles[bundles.length - 1].push(row);
-      else bundles.push([row]);
-    }
-    return bundles;
-  }
-
-  // Combinations of groups arrive open as well, and are folded under the group they belong to.
-  function foldable(table) {
-    for (const [row, ...inside] of bundled(table)) {
-      const button = row.querySelector(".unfold");
-      if (!button) continue;
-      const show = (open) => {
-        button.setAttribute("aria-expanded", String(open));
-        inside.forEach((other) => other.classList.toggle("hidden", !open));
-      };
-      button.addEventListener("click", () => show(button.getAttribute("aria-expanded") === "false"));
-      show(false);
-    }
-  }
-
   function sortable(table) {
     const heads = Array.from(table.tHead.rows[0].cells);
     heads.forEach((head, column) => {
@@ -80,14 +57,14 @@
         heads.forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
         const key = (row) => row.cells[column].dataset.key;
-        const bundles = bundled(table);  // a row and those folded under it stay together
-        bundles.sort((a, b) => (up ? 1 : -1) * compare(key(a[0]), key(b[0])));
-        table.tBodies[0].append(...bundles.flat());
+        const rows = Array.from(table.tBodies[0].rows);
+        rows.sort((a, b) => (up ? 1 : -1) * compare(key(a), key(b)));
+        table.tBodies[0].append(...rows);
       });
     });
   }
 
-  document.querySelectorAll("table.sortable").forEach((table) => { sortable(table); foldable(table); });
+  document.querySelectorAll("table.sortable").forEach(sortable);
   document.querySelector("details.raw").addEventListener("toggle", () => {
     document.getElementById("raw").textContent = JSON.stringify(read("calibrant-evaluation"), null, 2);
   });
