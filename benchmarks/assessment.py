@@ -108,12 +108,15 @@ SCORES: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "logit-normal": lambda rng, n: expit(rng.normal(0, 1.5, n)),
     "low": lambda rng, n: rng.beta(1, 9, n),
     "uniform": lambda rng, n: rng.uniform(0.001, 0.999, n),
+    "rare": lambda rng, n: expit(rng.normal(-4, 1, n)),
 }
 CURVES: dict[str, Callable[[Any], Any]] = {
+    "calibrated": lambda x: x,
     "shift": lambda x: x + 0.5,
     "slope 0.7": lambda x: 0.7 * x,
     "slope 1.15": lambda x: 1.15 * x,
     "S": lambda x: x + 0.6 * np.sin(1.2 * x),
+    "waves": lambda x: x + 0.3 * np.sin(2 * x),
 }
 AT = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 
@@ -134,16 +137,19 @@ def band_coverage(scores: str, curve: str, n: int, step: float | None, sets: int
     truth = expit(CURVES[curve](logit(AT)))
     if step is not None:
         truth = [rates[many == a].mean() if c >= 100 else np.nan for a, c in zip(AT, counts, strict=True)]
-    hits = np.zeros(len(AT))
+    hits, fitted = np.zeros(len(AT)), 0
     for seed in range(sets):
         rng = np.random.default_rng([seed, n])
         p, chance = drawn(rng, n)
-        band = cb.recalibrate((rng.random(n) < chance).astype(float), p, method="platt").band(AT)
-        hits += (band.lower <= truth) & (truth <= band.upper)
-    return [None if np.isnan(true) else hit / sets for hit, true in zip(hits, truth, strict=True)]
+        y = (rng.random(n) < chance).astype(float)
+        if 0 < y.sum() < n:  # one outcome alone has no Platt map
+            band = cb.recalibrate(y, p, method="platt").band(AT)
+            hits += (band.lower <= truth) & (truth <= band.upper)
+            fitted += 1
+    return [None if np.isnan(true) else float(hit / fitted) for hit, true in zip(hits, truth, strict=True)]
 
 
-def bands(sets: int = 200) -> list[dict[str, Any]]:
+def bands(sets: int = 400) -> list[dict[str, Any]]:
     """Measure the coverage of bands, a row per rounding, kind of scores, true curve and number of records."""
     rows = []
     for step, scores, curve, n in product((None, 0.05, 0.1), SCORES, CURVES, (200, 1_000, 5_000)):
@@ -155,7 +161,7 @@ def bands(sets: int = 200) -> list[dict[str, Any]]:
     return rows
 
 
-def main(repeats: int = REPEATS, further: int = REPEATS // 5, sets: int = 200) -> None:
+def main(repeats: int = REPEATS, further: int = REPEATS // 5, sets: int = 400) -> None:
     """Measure, print and keep the results: the first settings on `repeats` samples, the rest on `further`.
 
     Settings are left as they were measured last where `repeats` is 0.

@@ -33,7 +33,10 @@ def main(data_sets: int = 2000, censored_sets: int = 400) -> None:
     for kind in ("cdf", "members", "rounded members", "quantiles", "counts"):
         for n in (10, 200):
             for test, size in sizes(kind, n, data_sets).items():
-                report.figure(f"size of {test}, {kind}, n = {n}", size, "of calibrated", at_most=0.065)
+                report.figure(f"size of {test}, {kind}, n = {n}", float(size), "of calibrated", at_most=0.065)
+    for n in (200, 1000):
+        for what, share in verdicts(n, censored_sets).items():
+            report.figure(f"false alarms, {what}, n = {n}", float(share), "of calibrated", at_most=0.085)
     for name, n, ties in itertools.product(RISKS, (300, 2000), (None, 5, 20)):
         share, coverage = broken(name, n, data_sets, ties)
         what = f"choose_threshold, risk {name}, n = {n}, ties {ties}"
@@ -64,12 +67,26 @@ def sizes(kind: str, n: int, data_sets: int) -> dict[str, float]:
             expected = poisson.cdf(q, np.exp(mu))[:, None]
         found = cd.pit(y, forecast, levels=levels, draws=99, seed=k)
         hits[:3] += [p <= 0.05 for p in found.pvalues.values()]
-        if kind != "rounded members":
-            table = cd.quantile_table(y, q[:, None], [0.9], expected=expected, draws=99, seed=k)
-            hits[3] += table.levels[0].pvalue <= 0.05
-    names = ["kuiper", "ks", "cramer_von_mises", "quantile"]
-    found = dict(zip(names, (hits / data_sets).tolist(), strict=True))
-    return {name: size for name, size in found.items() if name != "quantile" or kind != "rounded members"}
+        table = cd.quantile_table(y, q[:, None], [0.9], expected=expected, draws=99, seed=k)
+        if "members" in kind:
+            table = cd.evaluate(y, forecast, at=[0], draws=99, seed=k).quantiles
+        hits[3] += np.mean([one.pvalue <= 0.05 for one in table.levels])
+    return dict(zip(("kuiper", "ks", "cramer_von_mises", "quantile"), hits / data_sets, strict=True))
+
+
+def verdicts(n: int, data_sets: int) -> dict[str, float]:
+    """Return how often calibrated forecasts get another verdict than "fine", or one row of a table is off."""
+    rng, hits, codes = np.random.default_rng(n), np.zeros(4), np.arange(n) // 5
+    for k in range(data_sets):
+        width = np.exp(0.3 * rng.normal(size=n))
+        y, reach = width * rng.normal(size=n), norm.ppf(0.95) * width
+        hits[0] += cd.interval_coverage(y, -reach, reach, coverage=0.9, draws=99, seed=k).status != "fine"
+        mu, shared = rng.normal(size=(2, n))[:, codes]  # rows of a cluster share their forecast as well
+        y = mu + np.sqrt(0.4) * shared + np.sqrt(0.6) * rng.normal(size=n)
+        found = cd.evaluate(y, norm(mu, 1), at=[-1, 0, 1], clusters=codes, draws=99, seed=k)
+        hits[1:] += [found.status != "fine", bool(found.quantiles.wrong), bool(found.thresholds.wrong)]
+    names = ("interval", "PIT, clusters of 5", "quantiles, clusters of 5", "thresholds, clusters of 5")
+    return dict(zip(names, hits / data_sets, strict=True))
 
 
 def broken(name: str, n: int, data_sets: int, ties: int | None) -> tuple[float, float]:
@@ -146,6 +163,8 @@ def peers() -> dict[str, float]:
         note("scoringrules crps_ensemble, fair", ensemble.fair_crps, fair)
         exact = cd.evaluate(y, norm(mu, 1.3), draws=9).crps
         note("scoringrules crps_normal", exact, sr.crps_normal(y, mu, 1.3).mean())
+        ours = cd.evaluate(y, quantiles, levels=levels, draws=9).crps
+        note("scoringrules crps_quantile", ours, sr.crps_quantile(y, quantiles, levels).mean())
         scores = [sr.quantile_score(y, quantiles[:, k], levels[k]).mean() for k in range(4)]
         note("scoringrules quantile_score", [one.score for one in table.levels], scores)
         theirs = sr.interval_score(y, quantiles[:, 0], quantiles[:, 3], 0.2).mean()
