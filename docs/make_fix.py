@@ -94,7 +94,7 @@ def banded(found: dict[str, Any]) -> str:
         name = "as they are" if step is None else f"rounded to {step:g}"
         lines.append(f"| {name} | {mean:.1%} | {least:.1%} | {where} |")
     sets = found["bands"][0]["sets"]
-    kinds = "three kinds of scores, four curves and n = 200, 1,000 and 5,000"
+    kinds = "four kinds of scores, six curves and n = 200, 1,000 and 5,000"
     return "\n".join([*lines, "", f"{sets} samples for each of {kinds}, at five predictions."])
 
 
