@@ -13,7 +13,7 @@ DIST_TESTS := tests/test_forecasts.py tests/test_release.py tests/metrics/test_s
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: test-dist demo reproduce test test-slow test-laws test-torch test-lowest bench bench-billion docs lint clean
+.PHONY: test-dist demo reproduce test test-slow test-laws test-torch test-lowest bench bench-accuracy bench-billion docs lint clean
 
 demo: $(DEMO)
 	$(BIN)/calibrant demo
@@ -68,8 +68,12 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "site: docs/_build/html/index.html"
 
+# Every time next to a yardstick or a peer, on a quiet machine; what is simulated needs hours, but no quiet.
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks
+
+bench-accuracy: $(BENCH)/.ready
+	$(BENCH)/bin/python -m benchmarks accuracy
 
 # 10^9 rows: about 9 GB of Parquet in the temporary folder, skipped where less than 25 GB are free.
 bench-billion: $(READY)

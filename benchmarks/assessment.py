@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 
 import calibrant as cb
 from benchmarks.harness import RESULTS, machine
-from benchmarks.recalibration import wilson
+from benchmarks.recalibration_accuracy import wilson
 
 METHODS, SIZES, SLOPES = ("platt", "centered-isotonic"), (100, 1_000), (1.0, 1.3, 2.0)
 REPEATS = 1_000

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.assessment import SETTINGS, judged
-from benchmarks.recalibration import Kept, generated_tasks, ours, table
+from benchmarks.recalibration_accuracy import Kept, generated_tasks, ours, table
 from recalibration.laws import fit
 
 
