@@ -100,7 +100,9 @@ def peaks_at_predictions(groups: Responses) -> Array:
     # sum of (a_k - w_k mu) over v_k <= mu, less the same sum over rates r_k <= mu.
     trusted, outcomes, weights = groups.trusted, groups.outcomes, groups.weights
     m = len(trusted)
-    reached = np.searchsorted(trusted, groups.rates)
+    order = np.argsort(groups.rates)  # ascending rates are found several times faster
+    reached = np.empty(m, dtype=np.intp)
+    reached[order] = np.searchsorted(trusted, groups.rates[order])
     right = np.cumsum(outcomes - np.bincount(reached, outcomes, m + 1)[:m])
     right -= trusted * np.cumsum(weights - np.bincount(reached, weights, m + 1)[:m])
     jump = np.maximum(weights * trusted - outcomes, 0.0)  # where v is too high the peak is to its left
