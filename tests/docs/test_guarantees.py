@@ -23,6 +23,11 @@ spec.loader.exec_module(make)
 SCENES = [("calibrated", 20), ("calibrated", 200), ("overconfident", 20), ("twice as frequent", 200)]
 
 
+def test_the_page_on_guarantees_is_what_was_simulated():
+    rows = make.read_settings(DOCS / "_static" / "guarantees.csv")
+    assert (DOCS / "guarantees.md").read_text() == make.page(rows), "run docs/make_guarantees.py --page-only"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", make.FORMS)
 @pytest.mark.parametrize("kind", make.KINDS)
