@@ -42,7 +42,7 @@ def predictions(session: Any, day: int) -> Any:
         place = (sql.rand(seed=seed) * len(names) + 1).cast("int")
         return sql.element_at(sql.array(*map(sql.lit, names)), place)
 
-    # as many parts whoever is there to make them: what sql.rand draws depends on the part
+    # always 4 parts, whatever the cluster: what sql.rand draws depends on the part
     frame = session.range(0, ROWS, 1, 4).select(
         sql.rand(seed=day).alias("p"),
         one_of(day + 100, "de", "fr", "it").alias("country"),
@@ -75,7 +75,7 @@ def audited(whole: Sketch) -> Audit:
 
 
 def recalibrated(session: Any, whole: Sketch) -> tuple[Recalibration, Sketch]:
-    """Fit on the sketch, apply on the cluster, and sketch the corrected days anew."""
+    """Fit on the sketch, apply on the cluster, and sketch the corrected days."""
     fitted = recalibrate(whole, method="platt", seed=1)
     days = [
         Sketch.from_frame(

@@ -4,7 +4,7 @@ Run it with a local cluster (needs Java): ``python examples/spark/online.py``. S
 arrive and hands each micro-batch to `Calibrating`. It calibrates the whole batch before it learns any of its
 outcomes, writes the result, and keeps the calibrator and the number of the batch in one state file that is
 written last. Spark repeats a batch after a failure, with the same number: a batch that the state has seen is
-skipped, so every outcome is learnt exactly once.
+skipped, so every outcome is learned exactly once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Calibrating:
             atomic_write(self.state, json.dumps({"batch": number, "calibrator": calibrator.to_json()}))
 
     def opened(self) -> tuple[int, OnlineCalibrator]:
-        """Return the number of the last batch that was learnt, and the calibrator as it was then."""
+        """Return the number of the last batch that was learned, and the calibrator after it."""
         if not self.state.exists():
             return -1, OnlineCalibrator(by="region")
         kept = json.loads(read_text(self.state))

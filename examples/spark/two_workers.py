@@ -2,7 +2,7 @@
 
 ``python examples/spark/two_workers.py`` starts a master and two workers, each a process of its own, and runs
 the recipe on them; with ``lose``, a worker and what runs in it are killed while they work on the first day.
-Sketches add up whoever makes them, so Spark gives the lost work to the other worker and the numbers stay.
+Any worker can make any sketch, so Spark gives the lost work to the other one and the numbers stay the same.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
     started = [_started(folder / "master", "master.Master", "--host", HOST, *port)]
     try:
         for name in ("one", "two"):
-            room = ["--cores", "1", "--memory", MEMORY, "--work-dir", str(folder / name)]
-            started.append(_started(folder / name, "worker.Worker", "--host", HOST, *room, master))
+            limits = ["--cores", "1", "--memory", MEMORY, "--work-dir", str(folder / name)]
+            started.append(_started(folder / name, "worker.Worker", "--host", HOST, *limits, master))
         yield master, [process.pid for process in started[1:]]
     finally:
         for process in started:
