@@ -65,18 +65,18 @@ COMPARED = [
     ("sketch and all certified measures, 100 million rows", "scale", "Parquet file into a sketch and all certified measures", "DuckDB's group-by", "DuckDB"),
 ]  # fmt: skip
 
-MACHINE = "kept on the machine measured before; on this one the version before takes as long"
+MACHINE = "met on the previous machine; on this one the previous version takes as long"
 ORDERED = "tied rows are put in one order, so that results do not depend on the order of rows"
 REASONS = {
     "evaluate 10^4 rows": MACHINE,
-    "evaluate, everything asked for, 10^5 rows": "kept on the machine measured before; not compared on this one",
+    "evaluate, everything asked for, 10^5 rows": "met on the previous machine; not compared on this one",
     "decision loss, 10^6 levels, known probabilities near v": MACHINE,
     "decision loss, 10^6 levels, known probabilities anywhere": MACHINE,
     "decision loss, 10^6 levels, one record each": MACHINE,
     "Forecasts, weighted and tied, 1e6": ORDERED,
     "Forecasts, fractions, tied, 1e6": ORDERED,
-    "calibration_test, 1e5": "0.9 milliseconds more; the reason was not looked for",
-    "cdl, 1e5": "0.8 milliseconds more; the reason was not looked for",
+    "calibration_test, 1e5": "0.9 milliseconds slower; the reason was not investigated",
+    "cdl, 1e5": "0.8 milliseconds slower; the reason was not investigated",
     "evaluate --html, 1e5 rows, command line": "the goal was half the time of an earlier version",
     "report of 10^5 rows": "a hundred times as many rows, with groups compared and repaired",
     "audit without p-values, 1,000,000 rows x 64 segments": "the goal was a tenth of MCGrad's time",
@@ -86,7 +86,7 @@ REASONS = {
 
 INTRODUCTION = """# Speed
 
-Measured by `make bench` and `make bench-billion` on two cores, each row in the same run as the time next to it.
+All times are from `make bench` and `make bench-billion` on two cores. Times in the same row were measured in the same run.
 
 ## How long it takes
 
@@ -104,7 +104,7 @@ Seconds for the same task on the same data; below a ratio of 1, calibrant is fas
 MISSED = """
 ## Limits we missed
 
-Benchmarks have limits, for times, memory and accuracy alike. {kept} of {all} are kept. The others:
+Benchmarks have limits for times, memory and accuracy. {kept} of {all} limits are met. The others:
 
 | what | measured | limit | why |
 | --- | ---: | ---: | --- |

@@ -56,24 +56,24 @@ A case is one test that ran; a test that generates its inputs reports how many i
 | what | where | cases | inputs tried | failed |
 |---|---|---:|---:|---:|
 {tests}
-In every case of the command line there is no traceback, no number on standard output, one message and exit
-code 2, and nothing is written. What is promised is in SECURITY.md.
+Every wrong command line ends with a single message and exit code 2; no traceback or number is printed, and no
+file is written. SECURITY.md says what is promised.
 
 ## Memory
 
 Peak memory of each command on {rows:,} rows of Parquet, measured by `python -m benchmarks memory`, next to
-the bound that is stated for it. Commands that can work on a sketch read at most 10 million rows exactly and
-more through a sketch, on every machine; `monitor` holds 16 bytes per row, `apply` a piece of the file.
+its stated bound. On every machine, commands that can work on a sketch read up to 10 million rows exactly and more
+rows through a sketch; `monitor` holds 16 bytes per row, and `apply` one piece of the file at a time.
 
 | command | measured, MB | bound, MB |
 |---|---:|---:|
 {bounded}
-These inputs are refused, and take no more memory than that to be refused:
+These inputs are refused, with no more memory than this:
 
 | input | measured, MB | bound, MB |
 |---|---:|---:|
 {refused}
-The commands at the end of that table hold the rows they read. Measured at these numbers of rows:
+The commands at the end of that table keep the rows they read in memory. They were measured at these numbers of rows:
 
 | command | measured, MB | bound, MB |
 |---|---:|---:|
