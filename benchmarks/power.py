@@ -180,14 +180,14 @@ def page(table: dict[str, dict[tuple[str, int], float]]) -> str:
     lines = [
         "# Power of the tests, side by side",
         "",
-        f"Percent of data sets in which calibration is rejected, made by `python -m benchmarks power`: {N:,} "
-        f"records, level {LEVEL:g}. Five kinds of error, each in two ways that are averaged: a shift up and "
-        "down, a scale too wide and too narrow, a bump at 0.5 and at 0.2, the upper and the lower tail, and "
-        "for rare events (mean prediction 0.02) a shift and a wrong upper half. Every alternative lies at "
-        f"lower distance {plain:g} from calibration, {slight:g} where it says slight; rare events at "
-        f"{rare:g} and {slightly_rare:g}. Every test is cut at its own simulated size. Standard error at "
-        f"most {ours:.1f} points for ours ({DRAWS:,} sets per way), {theirs:.1f} for peers ({PEER_DRAWS}). "
-        "Advice on which test sees what is in [testing.md](testing.md).",
+        f"Percent of data sets in which a test rejects calibration, from `python -m benchmarks power`: {N:,} "
+        f"records, level {LEVEL:g}. There are five kinds of error, each averaged over two variants: a shift up "
+        "and down, a scale too wide and too narrow, a bump at 0.5 and at 0.2, the upper and the lower tail, "
+        "and for rare events (mean prediction 0.02) a shift and a wrong upper half. Every alternative lies at "
+        f"lower distance {plain:g} from calibration ({slight:g} if slight); for rare events {rare:g} and "
+        f"{slightly_rare:g}. Every test uses its own simulated critical value, so that all have the same "
+        f"size. The standard error is at most {ours:.1f} points for ours ({DRAWS:,} sets per variant), "
+        f"{theirs:.1f} for peers ({PEER_DRAWS}). [testing.md](testing.md) says which test detects what.",
         "",
         "| test | " + " | ".join(("slight " if far else "") + kind for kind, far in columns) + " | mean |",
         "| --- |" + " ---: |" * (len(columns) + 1),
@@ -202,7 +202,8 @@ def page(table: dict[str, dict[tuple[str, int], float]]) -> str:
     where = ("slight " if far else "") + kind
     lines += [
         "",
-        f"The default is furthest behind the best of a column at {where}: by {100 * behind[kind, far]:.0f}.",
+        f"The default falls furthest behind the best test of a column at {where}, by "
+        f"{100 * behind[kind, far]:.0f} points.",
     ]
     return "\n".join(lines) + "\n"
 
