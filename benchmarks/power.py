@@ -181,11 +181,11 @@ def page(table: dict[str, dict[tuple[str, int], float]]) -> str:
         "# Power of the tests, side by side",
         "",
         f"Percent of data sets in which a test rejects calibration, from `python -m benchmarks power`: {N:,} "
-        f"records, level {LEVEL:g}. There are five kinds of error, each averaged over two variants: a shift up "
-        "and down, a scale too wide and too narrow, a bump at 0.5 and at 0.2, the upper and the lower tail, "
-        "and for rare events (mean prediction 0.02) a shift and a wrong upper half. Every alternative lies at "
-        f"lower distance {plain:g} from calibration ({slight:g} if slight); for rare events {rare:g} and "
-        f"{slightly_rare:g}. Every test uses its own simulated critical value, so that all have the same "
+        f"records, level {LEVEL:g}. There are five kinds of error, each averaged over two variants: a shift "
+        "up and down, a scale too wide and too narrow, a bump at 0.5 and at 0.2, the upper and the lower "
+        "tail, and for rare events (mean prediction 0.02) a shift and a wrong upper half. Every alternative "
+        f"lies at lower distance {plain:g} from calibration ({slight:g} if slight); for rare events {rare:g} "
+        f"and {slightly_rare:g}. Every test uses its own simulated critical value, so that all have the same "
         f"size. The standard error is at most {ours:.1f} points for ours ({DRAWS:,} sets per variant), "
         f"{theirs:.1f} for peers ({PEER_DRAWS}). [testing.md](testing.md) says which test detects what.",
         "",

@@ -47,7 +47,7 @@ def page(folder: Path) -> str:
     lines = [_method("as it is", truth, before, new)]
     lines += [_method(name, truth, after[name], new) for name in METHODS]
     best = cb.audit(truth, after["boost"], covariates=new, **AUDIT)
-    still = "Even after `boost`, the audit of the judged half still rejects." if (best.pvalue or 1) <= 0.05 else (
+    still = "After `boost`, the audit of the judged half still rejects." if (best.pvalue or 1) <= 0.05 else (
         f"After `boost`, the audit of the judged half no longer rejects (p = {best.pvalue:.2g})."
     )  # fmt: skip
     return TEMPLATE.read_text().format(

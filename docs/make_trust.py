@@ -62,8 +62,8 @@ file is written. SECURITY.md says what is promised.
 ## Memory
 
 Peak memory of each command on {rows:,} rows of Parquet, measured by `python -m benchmarks memory`, next to
-its stated bound. On every machine, commands that can work on a sketch read up to 10 million rows exactly and more
-rows through a sketch; `monitor` holds 16 bytes per row, and `apply` one piece of the file at a time.
+its stated bound. On every machine, commands that can work on a sketch read up to 10 million rows exactly and
+more rows through a sketch; `monitor` holds 16 bytes per row, and `apply` one piece of the file at a time.
 
 | command | measured, MB | bound, MB |
 |---|---:|---:|
@@ -73,7 +73,8 @@ These inputs are refused, with no more memory than this:
 | input | measured, MB | bound, MB |
 |---|---:|---:|
 {refused}
-The commands at the end of that table keep the rows they read in memory. They were measured at these numbers of rows:
+The commands at the end of that table keep the rows they read in memory. They were measured
+at these numbers of rows:
 
 | command | measured, MB | bound, MB |
 |---|---:|---:|
