@@ -226,10 +226,10 @@ def section(sets: int) -> str:
     """Return the section."""
     parts = [
         START,
-        f"{sets} data sets per row. Percent of calibrated data"
-        " sets rejected at the 5% level; for calibration in the large, percent of 95% intervals"
-        ' that hold the true value. "As independent" is Kuiper\'s test without the clusters. Fewer than 10'
-        " clusters of equal weight, or 5 with an outcome above or below its prediction, are refused.",
+        f"{sets} data sets per row. Tests: percent of calibrated data sets rejected at the 5% level."
+        " Calibration in the large: percent of 95% intervals that contain the true value."
+        ' "As independent" is Kuiper\'s test without the clusters. Fewer than 10 clusters of equal weight, or'
+        " fewer than 5 with an outcome above or below its prediction, are refused.",
         "\n".join(cluster_rows(sets)),
         slopes(sets),
         'Outcomes sampled unequally and weighted back, tested with `null="signs"`:',
@@ -245,7 +245,7 @@ def slopes(sets: int) -> str:
     parts = [
         SLOPES_START,
         "Slope and smooth error on the same data: percent rejected at the 5% level, percent of 95% "
-        "intervals that hold the true value, and the same intervals for overconfident predictions (logits "
+        "intervals that contain the true value, and the same for overconfident predictions (logits "
         "doubled).",
         "\n".join(slope_rows(sets)),
         SLOPES_END,
@@ -257,14 +257,14 @@ def decisions(sets: int) -> str:
     """Return the part of the section on net benefit and dominance."""
     parts = [
         DECISIONS_START,
-        "Percent of pairs of exchangeable models for which `net_benefits` names a better one (aim: 5 at "
-        "most):",
+        "Percent of pairs of exchangeable models for which `net_benefits` names a better one (aim: at "
+        "most 5):",
         "\n".join(benefit_rows(sets)),
-        "Percent of the intervals of `net_benefits` at one threshold that hold the true value, with weights "
-        f"that follow the outcome ({5 * sets:,} data sets; aim: 95):",
+        "Percent of the intervals of `net_benefits` at one threshold that contain the true value, with "
+        f"weights that depend on the outcome ({5 * sets:,} data sets; aim: 95):",
         "\n".join(pointwise_rows(sets)),
-        "Percent of the intervals of `dominance` that hold the true loss (aim: 95 at least), and percent of "
-        "data sets refused: with weights, fewer than 5 records of either outcome.",
+        "Percent of the intervals of `dominance` that contain the true loss (aim: at least 95), and percent "
+        "of data sets refused because, with weights, there are fewer than 5 records of either outcome.",
         "\n".join(dominance_rows(sets)),
         DECISIONS_END,
     ]

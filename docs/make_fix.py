@@ -42,12 +42,12 @@ def _compared(n: int, rows: dict[str, Any]) -> str:
 
 
 def _among_the_careful(n: int, rows: dict[str, Any]) -> str:
-    """Which method gains most among those that seldom harm."""
+    """Which method gains most among those that rarely harm."""
     limit = 0.05 if n < 1_000 else 0.02
     careful = {name: row["change"] for name, row in rows.items() if row["harm"] <= limit}
     best = min(careful, key=lambda name: careful[name])
     rest = ", ".join(name if name == "as they are" else f"`{name}`" for name in careful if name != best)
-    return f"Of what harms in at most {limit:.0%} of fits ({rest}, `{best}`), `{best}` gains most."
+    return f"Of the methods that harm in at most {limit:.0%} of fits ({rest}, `{best}`), `{best}` gains most."
 
 
 def timed(found: dict[str, Any]) -> str:

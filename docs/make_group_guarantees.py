@@ -229,8 +229,8 @@ def skewed_section(sets: int) -> str:
         SKEWED_START,
         'Outcomes of any size with skewed errors (`variant="real"`) in four random groups: percent of '
         f"{sets} data sets in which `audit` finds a group, or everyone, wrong although all predictions are "
-        "right; percent in which it has too little data for p-values; and percent in which it finds an "
-        "error where the predictions for one group are two thirds of what they should be.",
+        "right; percent in which there is too little data for p-values; and percent in which it finds an "
+        "error when the predictions for one group are two thirds of what they should be.",
         "\n".join(rows),
         f"Worst cell: {_extreme(rows, slice(2, 3), max)}.",
         SKEWED_END,
@@ -265,19 +265,19 @@ def section(sets: int) -> str:
         START,
         f"{sets} data sets per cell. Percent of data sets in which `compare_groups` finds a difference at "
         "the 5% level although the groups share one calibration curve; ! marks more than 5% "
-        "beyond chance (1 in 1,000). In parentheses the percent in which it refuses to compare, because no "
-        "records with about the same prediction differ in both group and outcome.",
+        "beyond chance (1 in 1,000). In parentheses is the percent in which it refuses to compare because no "
+        "records with similar predictions differ in both group and outcome.",
         "\n".join(compared),
         f"Worst cell: {_extreme(compared, slice(2, None), max)}.",
         "Percent of 95% intervals of a group's difference in `audit` (observed rate minus mean prediction) "
-        "that hold the true one, given the predictions; four groups per data set. Weighted groups with fewer "
-        "than 5 events, or 5 records without one, have no interval.",
+        "that contain the true difference, given the predictions; four groups per data set. Weighted groups "
+        "with fewer than 5 events, or fewer than 5 records without one, have no interval.",
         "\n".join(held),
         f"Worst cell: {_extreme(held, slice(1, None), min)}.",
         "Calibrated predictions of clustered rows in three random groups: percent of data sets in which "
         "`compare_groups` and `audit` find a difference at the 5% level, and percent of the groups' 95% "
-        "intervals that hold 0. Fewer than 10 clusters of equal weight, or 5 with an outcome above or below "
-        "its prediction, are refused.",
+        "intervals that contain 0. Fewer than 10 clusters of equal weight, or fewer than 5 with an outcome "
+        "above or below its prediction, are refused.",
         "\n".join(clustered),
         f"Worst cells: {_extreme(clustered, slice(2, 4), max)} of the tests, "
         f"{_extreme(clustered, slice(4, 5), min)} of the intervals.",

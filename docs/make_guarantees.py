@@ -335,11 +335,11 @@ def _assessed(found: dict[str, Any]) -> str:
         [
             *lines,
             "",
-            f"The interval holds the true gain in {sum(share) / len(share):.1%} of samples on average, least "
-            f"({min(share):.1%}) for `{worst['method']}` with {worst['n']:,} records{kind} and logits times "
-            f"{worst['slope']:g}.",
-            "The gains in smooth and U-calibration error have no interval: those that we tried held the true "
-            "gain in as few as 48% of samples.",
+            f"The interval contains the true gain in {sum(share) / len(share):.1%} of samples on average, in "
+            f"the fewest ({min(share):.1%}) for `{worst['method']}` with {worst['n']:,} records{kind} and "
+            f"logits times {worst['slope']:g}.",
+            "The gains in smooth and U-calibration error have no interval: those that we tried contained the "
+            "true gain in as few as 48% of samples.",
         ]
     )
 
@@ -385,7 +385,7 @@ def _simulated(rows: list[dict[str, Any]]) -> str:
     return (
         f"Each setting has {' or '.join(map(str, usual))} data sets with {DRAWS} draws each; "
         f"{sum(row['sets'] == LONGER for row in rows)} have {LONGER:,}, "
-        "among them all that looked worse than promised "
+        "including all that looked worse than promised "
         f"(a chance below 1 in {1 / SUSPECT:.0f}). All figures in percent. "
         "[Every setting](_static/guarantees.csv) as CSV."
     )
