@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
@@ -41,23 +41,6 @@ MAX_CACHED = 2**23  # numbers: 64 MB
 T = TypeVar("T", Array, Resamples)
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """The value without predictions of 0 and 1, with its p-value, and its interval where one exists."""
-
-    certain: int
-    records: int
-    value: float
-    low: float | None = None
-    high: float | None = None
-    pvalue: float | None = None
-    pvalue_is_bound: bool = False
-
-    @property
-    def span(self) -> str:
-        return "" if self.low is None or self.high is None else limits_text(self.low, self.high)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultRow:
     """One measure of the evaluation; `about` is its registry entry.
@@ -79,7 +62,8 @@ class ResultRow:
     high: float | None = None
     pvalue_method: str | None = None  # "exact", "asymptotic" or "approximate"
     interval_method: str | None = None
-    inner: Inner | None = None  # of a slope or an intercept, without predictions of 0 and 1
+    inner: ResultRow | None = None  # the same slope or intercept without predictions of 0 and 1,
+    certain: int = 0  # and how many such predictions that row leaves out
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -92,13 +76,18 @@ class ResultRow:
         return None if self.measurement is None else self.measurement.value
 
     @property
-    def shown(self) -> ResultRow | Inner:
+    def records(self) -> int:
+        return 0 if self.measurement is None else self.measurement.n
+
+    @property
+    def shown(self) -> ResultRow:
         """What tables show: where some predictions are 0 or 1, a slope or an intercept without them."""
         return self if self.inner is None else self.inner
 
     def to_dict(self) -> dict[str, Any]:
         about, taken = self.about, self.measurement
         tested = ("pvalue", "log_pvalue", "pvalue_is_bound", "pvalue_method", "interval_method")
+        kept, rest = ("certain", "records", "value", "low", "high", "pvalue", "pvalue_is_bound"), self.inner
         return {
             "name": about.name,
             **{name: getattr(taken, name, None) for name in ("value", "lower", "upper", "exact")},
@@ -109,7 +98,7 @@ class ResultRow:
             "citation": about.citation,
             "options": dict(taken.options if taken else about.options),
             "details": taken.to_dict()["details"] if taken else {},
-            "without_certain": None if self.inner is None else asdict(self.inner),
+            "without_certain": None if rest is None else {name: getattr(rest, name) for name in kept},
         }
 
     def noted(self, note: str) -> ResultRow:
@@ -296,15 +285,15 @@ class NullReference:
             taken = None
         if others is None or taken is None:
             return row.noted(f"{are} exactly 0 or 1, so there is no interval")
-        rest = ResultRow(row.about, taken)
+        rest = ResultRow(row.about, taken, certain=certain)
         rest = others.bounded(rest) if row.pvalue is None else others.judged(rest)
-        inner = Inner(
-            certain, others.forecasts.n, taken.value, rest.low, rest.high, rest.pvalue, rest.pvalue_is_bound
-        )
-        span = f", {confidence_text(self._confidence)} interval {inner.span}" if inner.span else ""
+        span = ""
+        if rest.low is not None and rest.high is not None:
+            ends = limits_text(rest.low, rest.high)
+            span = f", {confidence_text(self._confidence)} interval {ends}"
         those = "that record" if certain == 1 else "them"
-        return replace(row, inner=inner).noted(
-            f"{are} exactly 0 or 1; without {those} it is {format_value(inner.value)}{span}; "
+        return replace(row, inner=rest).noted(
+            f"{are} exactly 0 or 1; without {those} it is {format_value(rest.value)}{span}; "
             f"with {those} it is {format_value(row.value)} and has no interval"
         )
 

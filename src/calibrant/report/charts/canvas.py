@@ -58,6 +58,11 @@ class Layer:
         tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
         return self.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)
 
+    def tips(self, formats: Mapping[str, str], *names: str) -> Layer:
+        """Show names, and numbers in their formats, under the pointer."""
+        shown = [field(f"{name}:Q", format=form) for name, form in formats.items()]
+        return self.encode(tooltip=[*names, *shown])
+
     def where(self, test: str) -> Layer:
         """Keep the rows for which an expression is true."""
         return Layer({**self.spec, "transform": [*self.spec.get("transform", ()), {"filter": test}]})
@@ -123,6 +128,16 @@ class Canvas:
 
     def zero_line(self, channel: str = "y") -> Layer:
         return self.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(**{channel: "zero:Q"})
+
+    def labeled_line(self, name: str, value: float, label: str, middle: float, **look: Any) -> list[Layer]:
+        """Return a vertical line and its label, on the side where there is more space."""
+        data = self.on({name: [value], "label": [label]})
+        side = {"align": "right", "dx": -6} if value > middle else {"align": "left", "dx": 6}
+        words = data.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side)
+        return [
+            data.mark("rule", color=LIGHT["second"], **look).encode(x=f"{name}:Q"),
+            words.encode(x=f"{name}:Q", y={"value": 4}, text="label:N"),
+        ]
 
     def lines(
         self, across: str, places: Iterable[Any], up: str, curves: Mapping[str, Iterable[Any]]

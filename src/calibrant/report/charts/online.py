@@ -79,15 +79,18 @@ def expert_weights(run: Run) -> Spec:
             "expert": list(NAMES) * len(at),
         }
     )
-    area = data.mark("area", opacity=0.85).encode(
-        x=field("round:Q", title="outcomes learned"),
-        y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
-        color=field(
-            "expert:N",
-            scale={"domain": list(NAMES), "range": COLORS},
-            legend={"symbolType": "square", "symbolStrokeWidth": 0, "symbolOpacity": 1, "columns": 2},
-        ),
-        tooltip=["expert:N", field("weight:Q", format=".1%"), field("round:Q", format=",")],
+    area = (
+        data.mark("area", opacity=0.85)
+        .encode(
+            x=field("round:Q", title="outcomes learned"),
+            y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
+            color=field(
+                "expert:N",
+                scale={"domain": list(NAMES), "range": COLORS},
+                legend={"symbolType": "square", "symbolStrokeWidth": 0, "symbolOpacity": 1, "columns": 2},
+            ),
+        )
+        .tips({"weight": ".1%", "round": ","}, "expert:N")
     )
     caption = (
         "How much each expert counts in the mixture, on average over a few records and all segments. The raw "
