@@ -161,10 +161,10 @@ def coarse_sample(forecasts: Forecasts) -> Sample:
         return sample_of(forecasts)
     if forecasts.record_weights is None and forecasts.binary:
         return counted_cells(merged, merged.n)
-    values = merged.values[np.searchsorted(np.cumsum(merged.counts), np.arange(merged.n), side="right")]
     outcomes = forecasts.record_outcomes
     if outcomes is None:  # one record per level
         outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    values = np.repeat(merged.values, merged.counts)
     return sample_of(Forecasts(outcomes, values, sample_weight=forecasts.record_weights))
 
 

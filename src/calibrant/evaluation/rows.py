@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
-from calibrant.inference.bootstrap import Resampler, Resamples, levels_to_simulate
+from calibrant.inference.bootstrap import Resampler, levels_to_simulate
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC
 from calibrant.inference.null import Drawing, NullOutcomes, null_values
@@ -38,7 +38,7 @@ from calibrant.results import Array, Measurement
 SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
 LOCATION_MEASURE = "kuiper"  # where: it names an interval
 MAX_CACHED = 2**23  # numbers: 64 MB
-T = TypeVar("T", Array, Resamples)
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,43 +137,35 @@ def measure_rows(
         return map_threads(taken, wanted, size=forecasts.levels, done=done)
 
 
-def shared(
-    kept: dict[Hashable, T], draw: Callable[[np.random.Generator, int], T], generator: np.random.Generator,
-    rows: int,
-) -> T:  # fmt: skip
+def drawn_once(draw: Draw) -> Draw:
     """Return what a fresh generator draws, without drawing it again for a second measure."""
-    seeds = generator.bit_generator.seed_seq
-    assert isinstance(seeds, np.random.SeedSequence)
-    key = (str(seeds.entropy), seeds.spawn_key, rows)  # with the number of the block
-    if key in kept:
-        return kept[key]
-    drawn = draw(generator, rows)
-    if (1 + len(kept)) * drawn.size <= MAX_CACHED:
-        kept[key] = drawn
-    return drawn
+
+    def drawn_or_kept(self: Any, generator: np.random.Generator, rows: int) -> Any:
+        seeds = generator.bit_generator.seed_seq
+        assert isinstance(seeds, np.random.SeedSequence)
+        key = (str(seeds.entropy), seeds.spawn_key, rows)  # with the number of the block
+        kept: dict[Hashable, Any] = self.__dict__.setdefault("kept", {})
+        if key in kept:
+            return kept[key]
+        drawn = draw(self, generator, rows)
+        if isinstance(drawn, np.ndarray):
+            drawn.flags.writeable = False
+        if (1 + len(kept)) * drawn.size <= MAX_CACHED:
+            kept[key] = drawn
+        return drawn
+
+    return cast("Draw", drawn_or_kept)
 
 
 class CachedNullOutcomes(NullOutcomes):
-    def __init__(self, forecasts: Forecasts) -> None:
-        super().__init__(forecasts)
-        self._kept: dict[Hashable, Array] = {}
-
-    def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
-        drawn = shared(self._kept, super().outcomes, generator, rows)
-        drawn.flags.writeable = False
-        return drawn
+    outcomes = drawn_once(NullOutcomes.outcomes)
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         return np.asarray(self.outcomes(generator, rows) - self._expected)
 
 
 class CachedResampler(Resampler):
-    def __init__(self, forecasts: Forecasts) -> None:
-        super().__init__(forecasts)
-        self._kept: dict[Hashable, Resamples] = {}
-
-    def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        return shared(self._kept, super().draw, generator, rows)
+    draw = drawn_once(Resampler.draw)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,7 +49,7 @@ class Layer:
 
     def encode(self, **channels: Any) -> Layer:
         """Let channels show fields, in addition to those set before."""
-        shown = {name: _channel(given) for name, given in channels.items()}
+        shown = {name: field(given) if isinstance(given, str) else given for name, given in channels.items()}
         return Layer({**self.spec, "encoding": {**self.spec.get("encoding", {}), **shown}})
 
     def hover(self, points: int, across: str, labels: Mapping[str, str]) -> Layer:
@@ -61,17 +61,11 @@ class Layer:
     def tips(self, formats: Mapping[str, str], *names: str) -> Layer:
         """Show names, and numbers in their formats, under the pointer."""
         shown = [field(f"{name}:Q", format=form) for name, form in formats.items()]
-        return self.encode(tooltip=[*names, *shown])
+        return self.encode(tooltip=[*map(field, names), *shown])
 
     def where(self, test: str) -> Layer:
         """Keep the rows for which an expression is true."""
         return Layer({**self.spec, "transform": [*self.spec.get("transform", ()), {"filter": test}]})
-
-
-def _channel(given: Any) -> Any:
-    if isinstance(given, list):
-        return [_channel(one) for one in given]
-    return field(given) if isinstance(given, str) else given
 
 
 # Every color is used through its name. Charts carry the light value; the page turns it into a CSS variable

@@ -47,14 +47,10 @@ def _axis(forecasts: Forecasts, share: Array) -> Spec:
     """Label each tick with the share of records and, under it, the prediction reached there."""
     ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     level = np.searchsorted(share[1:], ticks).clip(0, forecasts.levels - 1)
-    names = [
-        [f"{tick:.0%}", _short(float(forecasts.values[i]))] for tick, i in zip(ticks, level, strict=True)
-    ]
+    values = forecasts.values[level].tolist()
+    texts = [f"{value:.3g}" if value >= 1e-4 or value == 0 else format_value(value) for value in values]
+    names = [[f"{tick:.0%}", text] for tick, text in zip(ticks, texts, strict=True)]
     return {"values": ticks, "labelExpr": f"{json.dumps(names)}[round(datum.value * 5)]"}
-
-
-def _short(value: float) -> str:
-    return f"{value:.3g}" if value >= 1e-4 or value == 0 else format_value(value)
 
 
 def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Layer]:
