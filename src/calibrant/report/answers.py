@@ -96,8 +96,8 @@ class Answers(Result):
         sheets, notes = ((self.table(),), (note,)) if self.thresholds else ((), ())
         texts = str(self), str(self.risk_coverage)
         abstain = Section("abstain", "When to abstain", texts, ("risk",), sheets, notes, half=True)
-        count = pluralize(len(self.spikes), "confidence")
-        text = f"{count} {'is' if len(self.spikes) == 1 else 'are'} shared by 3% of the answers or more."
+        count = pluralize(len(self.spikes), "confidence is", "confidences are")
+        text = f"{count} shared by 3% of the answers or more."
         if not self.spikes:
             text = "No confidence is shared by 3% of the answers."
         tables = (self.spike_table(),) if self.spikes else ()
