@@ -297,7 +297,7 @@ def _audited(
 
 
 def _recorded(*, groups: Any, **given: Any) -> dict[str, Any]:
-    """Return the names of the columns of a frame, and how they were read; None for what is no name."""
+    """Return the names of the columns of a frame, and how they were read; None for anything else."""
     names = [groups] if isinstance(groups, str) else groups
     by_name = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     known = {role: item if isinstance(item, str | int | float) else None for role, item in given.items()}

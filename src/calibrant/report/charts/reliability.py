@@ -117,12 +117,8 @@ def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
     size = np.rint(np.clip(alike, 1, cells.counts)).astype(np.int64)
     x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, cells.levels), cells.values))
     fits = np.empty((BAND_DRAWS, len(x)))
-    sums: dict[str, Any] = {"squared_weights": cells.squared_weights, "counts": cells.counts}
     for row in fits:
-        outcomes = cells.weights * rng.binomial(size, cells.values) / size
-        drawn = Forecasts.from_levels(
-            cells.values, cells.weights, outcomes, **sums, total_weight=cells.total_weight
-        )
+        drawn = cells.with_outcomes(cells.weights * rng.binomial(size, cells.values) / size)
         row[:] = np.interp(x, cells.values, isotonic_curve(drawn))
     return Band(x, *np.quantile(fits, [0.025, 0.975], axis=0))
 
