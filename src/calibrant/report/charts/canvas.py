@@ -62,7 +62,7 @@ class Layer(Spec):
 
     def where(self, test: str) -> Layer:
         """Keep the rows for which an expression is true."""
-        return Layer({**self, "transform": [{"filter": test}]})
+        return Layer({**self, "transform": [*self.get("transform", ()), {"filter": test}]})
 
 
 # Every color is used through its name. Charts carry the light value; the page turns it into a CSS variable
