@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.formatting import limits_text
 from calibrant.inference.classic_tests import hosmer_lemeshow
 
 RNG = np.random.default_rng(2)
@@ -159,7 +160,7 @@ def test_slope_says_what_it_is_without_predictions_of_0_and_1():
     inner = found["slope"].inner
     assert (inner.certain, inner.records) == (37, 1500)
     assert np.allclose((inner.low, inner.high), (own.lower, own.upper), atol=1e-3)
-    assert f"95% interval {inner.span}" in found["slope"].note
+    assert f"95% interval {limits_text(inner.low, inner.high)}" in found["slope"].note
     assert "37 predictions" in found["intercept"].note
     assert "37 predictions" not in found["smooth"].note
     assert "exactly" not in cb.evaluate(Y, P, measures=["slope"], draws=19, seed=1)["slope"].note

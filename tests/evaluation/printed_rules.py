@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from calibrant.formatting import format_value
+from calibrant.formatting import format_value, limits_text
 
 
 def check_printed(found):
@@ -46,7 +46,7 @@ def check_intervals(found, printed):
             if row.inner is not None and row.inner.low is not None:
                 assert row.inner.low <= row.inner.value <= row.inner.high
                 if row.about.name == "slope":
-                    assert f"{row.inner.span} *" in printed
+                    assert f"{limits_text(row.inner.low, row.inner.high)} *" in printed
                     assert f"it is {format_value(row.inner.value)}" in " ".join(printed.split())
         elif row.about.name in ("slope", "intercept"):
             assert "exactly 0 or 1" not in row.note

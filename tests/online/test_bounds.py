@@ -107,7 +107,7 @@ def test_the_certificate_is_what_calibrating_costs_at_most():
         forecaster, p, charged = DistanceForecaster(), [], []
         for outcome in y.tolist():
             p.append(forecaster.predict_one())
-            low, high = forecaster._pending.peek(None)
+            low, high = forecaster._pending.waiting[None]
             charged.append(high if outcome else low)
             forecaster.learn_one(outcome)
         assert cost_of_calibrating(p, y, charged) == pytest.approx(forecaster.certificate)

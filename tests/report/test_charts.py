@@ -11,7 +11,7 @@ from calibrant.metrics.scores import isotonic_curve
 from calibrant.report import charts
 from calibrant.report.charts.canvas import chart_target, image_of, without_text
 from calibrant.report.charts.evidence import HALF_WIDTH
-from calibrant.report.charts.reliability import Axis, steps
+from calibrant.report.charts.reliability import Axis, corners_of_isotonic
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_with_predictions_of_0_and_1_the_curve_starts_and_ends_at_the_observed_f
     rng = np.random.default_rng(0)
     p = np.where(rng.random(2000) < 0.95, rng.integers(0, 2, 2000), rng.random(2000))
     y = rng.random(2000) < 0.049 + 0.9 * p
-    line = steps(cb.Forecasts(y, p), isotonic_curve(cb.Forecasts(y, p)))
+    line = corners_of_isotonic(cb.Forecasts(y, p))
     assert line.rate[0] == pytest.approx(y[p == 0].mean(), abs=0.01)
     assert line.rate[-1] == pytest.approx(y[p == 1].mean(), abs=0.01)
 

@@ -267,8 +267,11 @@ def evaluate(
         cells=null.cells,
         seed=seed,
         groups=groups,
-        columns=_recorded(outcome, prediction, weight, asked, ids, clusters, missing, pos_label),
-    )
+        columns={} if outcome is None else _recorded(
+            outcome=outcome, prediction=prediction, weight=weight, groups=asked, ids=ids, clusters=clusters,
+            missing=missing, pos_label=pos_label,
+        ),
+    )  # fmt: skip
     if points is not None:
         _ = found.distances  # ids that are wrong are refused at once
     return found
@@ -293,22 +296,9 @@ def _audited(
     return replace(found, groups=tuple(everyone if g is found.everyone else g for g in found.groups))
 
 
-def _recorded(
-    outcome: str | None, prediction: str | None, weight: str | None, groups: Any, ids: Any, clusters: Any,
-    missing: Missing, pos_label: Any,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the names of the columns of a frame, and how they were read; nothing for arrays."""
-    if outcome is None:
-        return {}
+def _recorded(*, groups: Any, **given: Any) -> dict[str, Any]:
+    """Return the names of the columns of a frame, and how they were read; None for anything else."""
     names = [groups] if isinstance(groups, str) else groups
     by_name = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    return {
-        "outcome": outcome,
-        "prediction": prediction,
-        "weight": weight,
-        "groups": list(names) if by_name else None,
-        "ids": ids if isinstance(ids, str) else None,
-        "clusters": clusters if isinstance(clusters, str) else None,
-        "missing": missing,
-        "pos_label": pos_label if isinstance(pos_label, str | int | float) else None,
-    }
+    known = {role: item if isinstance(item, str | int | float) else None for role, item in given.items()}
+    return {**known, "groups": list(names) if by_name else None}

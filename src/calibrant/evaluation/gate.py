@@ -91,11 +91,9 @@ def judge(
     findings = []
     for row in rows:
         limit = limits[row.about.name]
-        if row.about.name in close and _may_flip(row, limit, MORE_DRAWS * draws):
-            distance, low, high = _from_ideal(row)
-            findings.append(_unclear(row, limit, distance, low or 0.0, high or 0.0, None))
-        else:
-            findings.append(judged_row(row, limit, confidence, forecasts.n, sketched=not forecasts.exact))
+        flips = row.about.name in close and _may_flip(row, limit, MORE_DRAWS * draws)
+        sketched = not forecasts.exact
+        findings.append(judged_row(row, limit, confidence, forecasts.n, sketched=sketched, flips=flips))
     return findings
 
 
@@ -151,8 +149,10 @@ def overall(findings: Sequence[Finding]) -> Outcome:
 
 
 def judged_row(
-    row: ResultRow, limit: float, confidence: float, records: int, *, sketched: bool = True
-) -> Finding:
+    row: ResultRow, limit: float, confidence: float, records: int, *, sketched: bool = True,
+    flips: bool = False,
+) -> Finding:  # fmt: skip
+    """Judge one measure; `flips` says that other draws could move its interval across the limit."""
     name, taken = row.about.name, row.measurement
     if row.value is None or taken is None:
         return _undecided(name, limit, row.note)
@@ -162,42 +162,34 @@ def judged_row(
         return Finding(name, limit, row.value, None, None, "unclear", reason, distance)
     low, high = distance if low is None else low, distance if high is None else high
     # the exact value can lie that far from the one taken of a sketch; intervals of rows dwarf rounding
-    if not taken.exact and (sketched or not confidence):
+    if not flips and not taken.exact and (sketched or not confidence):
         low, high = max(low - (taken.value - taken.lower), min(low, 0.0)), high + taken.upper - taken.value
-    if low <= limit < high:
-        return _unclear(row, limit, distance, low, high, records)
-    text = format_near_limit(distance, limit)
-    if row.about.signed:  # of a slope of 1.256: "1.26, 0.256 from 1"
-        text = f"{format_value(row.value)}, {text} from {row.about.ideal:g}"
-    if low != high:
-        roughly = "" if row.interval_method is None else "approximately "  # every interval is
-        ends = f"between {format_near_limit(low, limit)} and {format_near_limit(high, limit)}"
-        text += f", {roughly}{ends} at confidence {confidence:g}"
     outcome: Outcome = "fail" if low > limit else "pass"
-    note = f" ({row.note})" if row.note else ""
-    reason = f"{text}: {'above' if low > limit else 'within'} the limit {format_limit(limit)}{note}"
-    return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)
-
-
-def _unclear(
-    row: ResultRow, limit: float, distance: float, low: float, high: float, records: int | None
-) -> Finding:
-    """Say that the value lies on the limit (within simulation error: no `records`), or what would decide."""
-    shown, ends = format_limit(limit), f"{format_near_limit(low, limit)} to {format_near_limit(high, limit)}"
-    needed = None if records is None else records_needed(records, distance, low, high, limit)
-    reason = f"Undecided: the error is {format_near_limit(distance, limit)} ({ends})"
-    if records is None:
-        reason += f", and an end of that interval is within simulation error of your limit of {shown}"
-    elif needed is None:
-        reason += f", right at your limit of {shown}"
+    value, shown = format_near_limit(distance, limit), format_limit(limit)
+    ends = format_near_limit(low, limit), format_near_limit(high, limit)
+    undecided = False
+    if flips or low <= limit < high:
+        needed = None if flips else records_needed(records, distance, low, high, limit)
+        outcome, undecided = "unclear", needed is None
+        kind = "Undecided" if undecided else "Too little data"
+        reason = f"{kind}: the error is {value} ({' to '.join(ends)})"
+        if flips:
+            reason += f", and an end of that interval is within simulation error of your limit of {shown}"
+        elif undecided:
+            reason += f", right at your limit of {shown}"
+        else:
+            reason += f", and your limit is {shown}; about {needed:,} records would decide"
     else:
-        reason = reason.replace("Undecided", "Too little data")
-        reason += f", and your limit is {shown}; about {needed:,} records would decide"
-    note = f" ({row.note})" if row.note else ""
-    return Finding(
-        row.about.name, limit, row.value, low, high, "unclear", f"{reason}{note}", distance,
-        row.interval_method, undecided=needed is None,
-    )  # fmt: skip
+        reason = value
+        if row.about.signed:  # of a slope of 1.256: "1.26, 0.256 from 1"
+            reason = f"{format_value(row.value)}, {value} from {row.about.ideal:g}"
+        if low != high:
+            roughly = "" if row.interval_method is None else "approximately "  # every interval is
+            reason += f", {roughly}between {' and '.join(ends)} at confidence {confidence:g}"
+        reason += f": {'above' if low > limit else 'within'} the limit {shown}"
+    reason += f" ({row.note})" if row.note else ""
+    method = row.interval_method
+    return Finding(name, limit, row.value, low, high, outcome, reason, distance, method, undecided)
 
 
 def records_needed(records: int, distance: float, low: float, high: float, limit: float) -> int | None:

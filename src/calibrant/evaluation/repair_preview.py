@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,19 +58,11 @@ MAX_GROUP_VALUES = 300  # of all group columns together
 MAX_PERMUTED = 100_000  # records: a report should not take minutes
 
 
-class PreviewedChange(NamedTuple):
-    """One measure of the predictions as they are, and of the recalibrated ones, both as means over folds."""
-
-    name: str
-    before: float
-    after: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Preview:
     """Isotonic recalibration, fitted on all folds but one and judged on that one, in turn."""
 
-    changes: tuple[PreviewedChange, ...]
+    changes: Mapping[str, tuple[float, float]]  # means over folds: predictions as they are, recalibrated
     curve: ThresholdLossCurve  # what is lost by trusting the predictions instead, in outcomes not acted on
     task: WorstTask  # the decision that suffers most, over payoffs in [0, 1]
     seed: int
@@ -81,7 +74,7 @@ class Preview:
             "method": "isotonic, cross-fitted",
             "folds": FOLDS,
             "seed": self.seed,
-            "measures": [change._asdict() for change in self.changes],
+            "measures": [{"name": name, "before": a, "after": b} for name, (a, b) in self.changes.items()],
             "decision_loss": self.task.loss,
             "worst_thresholds": self.task.thresholds.tolist(),
             "u_calibration": self.base_rate_regret,
@@ -105,10 +98,10 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     parts = held_out(forecasts, "isotonic", FOLDS, seed)
     curve = curve_of(joined_folds(parts))
     regret = float(u_calibration_error.core(forecasts))
-    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), seed, regret)
+    return Preview(_changes(parts, wanted), curve, worst_task_of(curve), seed, regret)
 
 
-def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> Iterator[PreviewedChange]:
+def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> dict[str, tuple[float, float]]:
     """Measure every fold before and after; a measure that some fold cannot support is left out."""
 
     def judged(part: Responses, predictions: Array) -> Forecasts:
@@ -118,12 +111,10 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> Iterator[
     sides = [judged(part, part.trusted) for part in parts], [judged(part, part.rates) for part in parts]
     share = np.array([part.weights.sum() for part in parts])
     errors = [entry for entry in wanted if not entry.signed]
-    rows = [zip(*(measure_rows(fold, errors) for fold in side), strict=True) for side in sides]
-    for about, *by_fold in zip(errors, *rows, strict=True):
-        values = [[row.value for row in folds] for folds in by_fold]
-        if all(None not in side for side in values):
-            means = (float(np.average(np.array(side, float), weights=share)) for side in values)
-            yield PreviewedChange(about.name, *means)
+    taken = ([[row.value for row in measure_rows(fold, errors)] for fold in side] for side in sides)
+    before, after = (np.average(np.array(one, float), axis=0, weights=share).tolist() for one in taken)
+    means = zip(errors, before, after, strict=True)
+    return {about.name: (a, b) for about, a, b in means if not math.isnan(a + b)}
 
 
 class Proposal(NamedTuple):
@@ -161,10 +152,10 @@ def coarse_sample(forecasts: Forecasts) -> Sample:
         return sample_of(forecasts)
     if forecasts.record_weights is None and forecasts.binary:
         return counted_cells(merged, merged.n)
-    values = merged.values[np.searchsorted(np.cumsum(merged.counts), np.arange(merged.n), side="right")]
     outcomes = forecasts.record_outcomes
     if outcomes is None:  # one record per level
         outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    values = np.repeat(merged.values, merged.counts)
     return sample_of(Forecasts(outcomes, values, sample_weight=forecasts.record_weights))
 
 

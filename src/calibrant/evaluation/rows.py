@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize
-from calibrant.inference.bootstrap import Resampler, Resamples, levels_to_simulate
+from calibrant.inference.bootstrap import Resampler, levels_to_simulate
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC
 from calibrant.inference.null import Drawing, NullOutcomes, null_values
@@ -38,24 +38,7 @@ from calibrant.results import Array, Measurement
 SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
 LOCATION_MEASURE = "kuiper"  # where: it names an interval
 MAX_CACHED = 2**23  # numbers: 64 MB
-T = TypeVar("T", Array, Resamples)
-
-
-@dataclass(frozen=True, slots=True)
-class Inner:
-    """The value without predictions of 0 and 1, with its p-value, and its interval where one exists."""
-
-    certain: int
-    records: int
-    value: float
-    low: float | None = None
-    high: float | None = None
-    pvalue: float | None = None
-    pvalue_is_bound: bool = False
-
-    @property
-    def span(self) -> str:
-        return "" if self.low is None or self.high is None else limits_text(self.low, self.high)
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +62,8 @@ class ResultRow:
     high: float | None = None
     pvalue_method: str | None = None  # "exact", "asymptotic" or "approximate"
     interval_method: str | None = None
-    inner: Inner | None = None  # of a slope or an intercept, without predictions of 0 and 1
+    inner: ResultRow | None = None  # the same slope or intercept without predictions of 0 and 1,
+    certain: int = 0  # and how many such predictions that row leaves out
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -92,13 +76,18 @@ class ResultRow:
         return None if self.measurement is None else self.measurement.value
 
     @property
-    def shown(self) -> ResultRow | Inner:
+    def records(self) -> int:
+        return 0 if self.measurement is None else self.measurement.n
+
+    @property
+    def shown(self) -> ResultRow:
         """What tables show: where some predictions are 0 or 1, a slope or an intercept without them."""
         return self if self.inner is None else self.inner
 
     def to_dict(self) -> dict[str, Any]:
         about, taken = self.about, self.measurement
         tested = ("pvalue", "log_pvalue", "pvalue_is_bound", "pvalue_method", "interval_method")
+        kept, rest = ("certain", "records", "value", "low", "high", "pvalue", "pvalue_is_bound"), self.inner
         return {
             "name": about.name,
             **{name: getattr(taken, name, None) for name in ("value", "lower", "upper", "exact")},
@@ -109,7 +98,7 @@ class ResultRow:
             "citation": about.citation,
             "options": dict(taken.options if taken else about.options),
             "details": taken.to_dict()["details"] if taken else {},
-            "without_certain": None if self.inner is None else asdict(self.inner),
+            "without_certain": None if rest is None else {name: getattr(rest, name) for name in kept},
         }
 
     def noted(self, note: str) -> ResultRow:
@@ -148,43 +137,35 @@ def measure_rows(
         return map_threads(taken, wanted, size=forecasts.levels, done=done)
 
 
-def shared(
-    kept: dict[Hashable, T], draw: Callable[[np.random.Generator, int], T], generator: np.random.Generator,
-    rows: int,
-) -> T:  # fmt: skip
+def drawn_once(draw: Draw) -> Draw:
     """Return what a fresh generator draws, without drawing it again for a second measure."""
-    seeds = generator.bit_generator.seed_seq
-    assert isinstance(seeds, np.random.SeedSequence)
-    key = (str(seeds.entropy), seeds.spawn_key, rows)  # with the number of the block
-    if key in kept:
-        return kept[key]
-    drawn = draw(generator, rows)
-    if (1 + len(kept)) * drawn.size <= MAX_CACHED:
-        kept[key] = drawn
-    return drawn
+
+    def drawn_or_kept(self: Any, generator: np.random.Generator, rows: int) -> Any:
+        seeds = generator.bit_generator.seed_seq
+        assert isinstance(seeds, np.random.SeedSequence)
+        key = (str(seeds.entropy), seeds.spawn_key, rows)  # with the number of the block
+        kept: dict[Hashable, Any] = self.__dict__.setdefault("kept", {})
+        if key in kept:
+            return kept[key]
+        drawn = draw(self, generator, rows)
+        if isinstance(drawn, np.ndarray):
+            drawn.flags.writeable = False
+        if (1 + len(kept)) * drawn.size <= MAX_CACHED:
+            kept[key] = drawn
+        return drawn
+
+    return cast("Draw", drawn_or_kept)
 
 
 class CachedNullOutcomes(NullOutcomes):
-    def __init__(self, forecasts: Forecasts) -> None:
-        super().__init__(forecasts)
-        self._kept: dict[Hashable, Array] = {}
-
-    def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
-        drawn = shared(self._kept, super().outcomes, generator, rows)
-        drawn.flags.writeable = False
-        return drawn
+    outcomes = drawn_once(NullOutcomes.outcomes)
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         return np.asarray(self.outcomes(generator, rows) - self._expected)
 
 
 class CachedResampler(Resampler):
-    def __init__(self, forecasts: Forecasts) -> None:
-        super().__init__(forecasts)
-        self._kept: dict[Hashable, Resamples] = {}
-
-    def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
-        return shared(self._kept, super().draw, generator, rows)
+    draw = drawn_once(Resampler.draw)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,15 +277,15 @@ class NullReference:
             taken = None
         if others is None or taken is None:
             return row.noted(f"{are} exactly 0 or 1, so there is no interval")
-        rest = ResultRow(row.about, taken)
+        rest = ResultRow(row.about, taken, certain=certain)
         rest = others.bounded(rest) if row.pvalue is None else others.judged(rest)
-        inner = Inner(
-            certain, others.forecasts.n, taken.value, rest.low, rest.high, rest.pvalue, rest.pvalue_is_bound
-        )
-        span = f", {confidence_text(self._confidence)} interval {inner.span}" if inner.span else ""
+        span = ""
+        if rest.low is not None and rest.high is not None:
+            ends = limits_text(rest.low, rest.high)
+            span = f", {confidence_text(self._confidence)} interval {ends}"
         those = "that record" if certain == 1 else "them"
-        return replace(row, inner=inner).noted(
-            f"{are} exactly 0 or 1; without {those} it is {format_value(inner.value)}{span}; "
+        return replace(row, inner=rest).noted(
+            f"{are} exactly 0 or 1; without {those} it is {format_value(rest.value)}{span}; "
             f"with {those} it is {format_value(row.value)} and has no interval"
         )
 

@@ -243,32 +243,26 @@ def _compared(stored: dict[str, Any], new: dict[str, Any], text: str, fresh: str
 
     made_by = str(stored.get(VERSION_KEY, ""))
     if made_by != __version__:
-        version = ChangedNumber(VERSION_KEY, made_by, __version__)
+        changed = [ChangedNumber(VERSION_KEY, made_by, __version__)]
         schema = int(stored.get("schema_version", 1))
         values = {stored_measure(row["name"], schema): row.get("value") for row in stored.get("measures", ())}
         theirs = {row["name"]: row["value"] for row in new["measures"]}
         pairs = [(f"measures.{name}.value", value, theirs.get(name)) for name, value in values.items()]
-        return _verification([version], pairs, made_by)
-    pairs = list(_pairs(stored, new))
-    if not text:
-        return _verification([], pairs, made_by)
-    pairs += _pairs(_charts(text), _charts(fresh), "charts")
-    words, now = _words(text), _words(fresh)
-    matcher = difflib.SequenceMatcher(None, words, now, autojunk=False) if words != now else None
-    changed = [
-        ChangedNumber(
-            f'text after "{" ".join(words[max(0, a - 6) : a])}"', " ".join(words[a:b]), " ".join(now[c:d])
-        )
-        for kind, a, b, c, d in (matcher.get_opcodes() if matcher else ())
-        if kind != "equal"
-    ]
-    return _verification(changed, [*pairs, *(("", word, word) for word in now)], made_by)
-
-
-def _verification(
-    changed: list[ChangedNumber], pairs: list[tuple[str, Any, Any]], made_by: str
-) -> Verification:
-    changed = [*changed, *(ChangedNumber(*pair) for pair in pairs if not _agree(pair[1], pair[2]))]
+    else:
+        pairs = list(_pairs(stored, new))
+        if text:
+            pairs += _pairs(_charts(text), _charts(fresh), "charts")
+        words, now = _words(text), _words(fresh)
+        pairs += [("", word, word) for word in now]
+        matcher = difflib.SequenceMatcher(None, words, now, autojunk=False) if words != now else None
+        changed = [
+            ChangedNumber(
+                f'text after "{" ".join(words[max(0, a - 6) : a])}"', " ".join(words[a:b]), " ".join(now[c:d])
+            )
+            for kind, a, b, c, d in (matcher.get_opcodes() if matcher else ())
+            if kind != "equal"
+        ]
+    changed += [ChangedNumber(*pair) for pair in pairs if not _agree(pair[1], pair[2])]
     return Verification(tuple(changed), len(pairs), made_by)
 
 

@@ -17,6 +17,7 @@ from calibrant.formatting import (
     percent_pair,
     pluralize,
     points_text,
+    predicted_observed,
     rounded_ends,
     whole_percent,
 )
@@ -105,8 +106,7 @@ def describe_bias(forecasts: Forecasts) -> Texts:
         expected, events = round(whole.predicted * whole.records), round(whole.observed * whole.records)
         counts = f"{expected:,} events predicted, {events:,} observed"
         return (f"Predictions are too {too}: {counts} in {records}.",)
-    predicted, observed = percent_pair(whole.predicted, whole.observed)
-    said = f"Predictions are too {too}: {predicted} predicted, {observed} observed"
+    said = f"Predictions are too {too}: {predicted_observed(whole.predicted, whole.observed)}"
     return f"{said} in {records}.", f"{said}."
 
 
@@ -144,9 +144,8 @@ def stretch(forecasts: Forecasts, start: float, stop: float) -> Texts:
         part = _between(forecasts, low, high)
         if part.records:
             break
-    predicted, observed = percent_pair(part.predicted, part.observed)
     wrong = f"{between_text(low, high)} are too {'high' if part.predicted > part.observed else 'low'}"
-    said = f"Predictions {wrong}: {predicted} predicted, {observed} observed"
+    said = f"Predictions {wrong}: {predicted_observed(part.predicted, part.observed)}"
     return f"{said} in {pluralize(part.records, 'record')}.", f"{said}.", f"Predictions {wrong}."
 
 
@@ -198,7 +197,7 @@ def nothing_proven(forecasts: Forecasts, unseen: float, *, enough: bool) -> Text
 def but_not_for_all(forecasts: Forecasts) -> Texts:
     """Say that all records together look calibrated although some group does not."""
     whole = _slice(forecasts)
-    means = "{} predicted, {} observed".format(*percent_pair(whole.predicted, whole.observed))
+    means = predicted_observed(whole.predicted, whole.observed)
     return tuple(f"Calibrated overall{said}, but not for every group." for said in (f" ({means})", ""))
 
 

@@ -57,18 +57,14 @@ class Pending:
         self.waiting[key] = answer
         self.note_batch(len(self.waiting))
 
-    def peek(self, key: Key) -> tuple[Any, ...]:
-        key = checked_key(key)
-        if key in self.waiting:
-            return self.waiting[key]
-        waiting = ", ".join(map(repr, list(self.waiting)[:5])) or "none"
-        got = "got no key" if key is None else f"got {key!r}"
-        hint = f"forecast first; waiting: {waiting}{', ...' if len(self.waiting) > 5 else ''}"
-        raise InvalidInputError("key", "must belong to a forecast that waits", got, hint)
-
     def take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
-        answer = self.peek(key)
-        del self.waiting[checked_key(key)]
+        key = checked_key(key)
+        if key not in self.waiting:
+            waiting = ", ".join(map(repr, list(self.waiting)[:5])) or "none"
+            got = "got no key" if key is None else f"got {key!r}"
+            hint = f"forecast first; waiting: {waiting}{', ...' if len(self.waiting) > 5 else ''}"
+            raise InvalidInputError("key", "must belong to a forecast that waits", got, hint)
+        answer = self.waiting.pop(key)
         self.learning = bool(self.waiting) and (self.learning or learned)
         return answer
 
@@ -143,11 +139,14 @@ class Stream(Saved):
             The key the forecast was made with.
         """
         outcome = checked_outcome(y)
-        self._learn(self._pending.take(key, learned=True), outcome)
+        self._learn(self._take(key, learned=True), outcome)
 
     def forget(self, key: Key = None) -> None:
         """Stop waiting for an outcome that will never be known."""
-        self._pending.take(key, learned=False)
+        self._take(key, learned=False)
+
+    def _take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
+        return self._pending.take(key, learned=learned)
 
     def _check_nothing_waits(self) -> None:
         if self.pending:

@@ -257,14 +257,10 @@ class OnlineCalibrator(Stream):
         segment.waiting.add(key, ())
         return prediction
 
-    def learn_one(self, y: Any, *, key: Key = None) -> None:
-        name = self._pending.peek(key)[0]
-        super().learn_one(y, key=key)
-        self._segments[name].waiting.take(key, learned=True)
-
-    def forget(self, key: Key = None) -> None:
-        name = self._pending.take(key, learned=False)[0]
-        self._segments[name].waiting.take(key, learned=False)
+    def _take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
+        answer = super()._take(key, learned=learned)
+        self._segments[answer[0]].waiting.take(key, learned=learned)
+        return answer
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         name, *numbers = answer

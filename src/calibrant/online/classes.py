@@ -96,7 +96,7 @@ class ClassForecaster(Stream):
     def learn_one(self, y: Any, *, key: Key = None) -> None:
         """Learn the class of the forecast with this key."""
         place = self._place(y)
-        self._learn(self._pending.take(key, learned=True), place)
+        self._learn(self._take(key, learned=True), place)
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         self._counts[int(outcome)] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.inputs import (
     check_same_length,
-    check_unit_interval,
+    checked_predictions,
     is_missing,
     numeric_vector,
     to_array,
@@ -75,11 +76,8 @@ def outcome_column(y: Any) -> Array:
 def probability_column(p: Any, outcomes: Array, name: str) -> Array:
     if len(outcomes) == 0 and to_array(p, name).shape == (0,):
         return np.empty(0)
-    column = numeric_vector(p, name)
-    check_same_length(column, outcomes, (name, "y"))
-    reject_rows(name, "must not be missing", column, np.isnan(column))
-    check_unit_interval(column, name)
-    return column.astype(np.float64) + 0.0
+    check_same_length(numeric_vector(p, name), outcomes, (name, "y"))
+    return checked_predictions(p, name, hint="") + 0.0
 
 
 def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np.int64]:
@@ -157,14 +155,9 @@ def label_names(labels: Any) -> npt.NDArray[Any]:
     column = np.asarray(labels) if hasattr(labels, "dtype") else np.array([*labels, None], object)[:-1]
     if column.ndim != 1:
         raise InvalidInputError("groups", "must be one-dimensional", f"got shape {column.shape}")
-    known: dict[Any, str] = {}
-
-    def name_of(item: Any) -> str:
-        try:
-            return known[type(item), item]
-        except KeyError:
-            return known.setdefault((type(item), item), label_name(item))
-        except TypeError:  # cannot be hashed
-            return label_name(item)
-
-    return np.array([name_of(item) for item in column.tolist()], dtype=object)
+    labels = column.tolist()
+    try:
+        names = [*map(lru_cache(None, typed=True)(label_name), labels)]  # 1 and True are different labels
+    except TypeError:  # a label that cannot be hashed
+        names = [*map(label_name, labels)]
+    return np.array(names, dtype=object)

@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,18 +34,16 @@ IMPOSSIBLE = (
 )
 
 
-def bet_names() -> list[str]:
-    """Return what each bet supposes, in words, in the order of `log_pays`."""
-    names = []
-    for shape, stake in product(SHAPES, STAKES):
-        if shape == "spread":  # f is the logit / 2.5, so its factor is a slope
-            kind = f"predictions are {'not extreme enough' if stake > 0 else 'too extreme'}"
-            size = f"slope {1 + stake / 2.5:.2g}"
-        else:
-            kind = f"events come {'more' if stake > 0 else 'less'} often than predicted"
-            size = f"odds {np.exp(stake):.2g} times those predicted"
-        names.append(f"{shape}: {kind} (a bet on {size}, no estimate)")
-    return names
+def bet_name(bet: int) -> str:
+    """Return what a bet supposes, in words, by its place in the order of `log_pays`."""
+    shape, stake = SHAPES[bet // len(STAKES)], STAKES[bet % len(STAKES)]
+    if shape == "spread":  # f is the logit / 2.5, so its factor is a slope
+        kind = f"predictions are {'not extreme enough' if stake > 0 else 'too extreme'}"
+        size = f"slope {1 + stake / 2.5:.2g}"
+    else:
+        kind = f"events come {'more' if stake > 0 else 'less'} often than predicted"
+        size = f"odds {np.exp(stake):.2g} times those predicted"
+    return f"{shape}: {kind} (a bet on {size}, no estimate)"
 
 
 def log_pays(outcomes: Array, predictions: Array) -> Array:
@@ -204,7 +201,7 @@ class Monitor(Saved):
         best = int(np.argmax(self.rise))
         has_evidence = self.peak > 1.0
         # a wrong prediction of 0 or 1 pays all bets alike
-        suspicion = IMPOSSIBLE if self.rise.min() > IMPOSSIBLE_LOG_PAY - 1 else bet_names()[best]
+        suspicion = IMPOSSIBLE if self.rise.min() > IMPOSSIBLE_LOG_PAY - 1 else bet_name(best)
         return Reading(
             n=self.n,
             log_evalue=self.log_evalue,

@@ -96,8 +96,8 @@ class Answers(Result):
         sheets, notes = ((self.table(),), (note,)) if self.thresholds else ((), ())
         texts = str(self), str(self.risk_coverage)
         abstain = Section("abstain", "When to abstain", texts, ("risk",), sheets, notes, half=True)
-        count = pluralize(len(self.spikes), "confidence")
-        text = f"{count} {'is' if len(self.spikes) == 1 else 'are'} shared by 3% of the answers or more."
+        count = pluralize(len(self.spikes), "confidence is", "confidences are")
+        text = f"{count} shared by 3% of the answers or more."
         if not self.spikes:
             text = "No confidence is shared by 3% of the answers."
         tables = (self.spike_table(),) if self.spikes else ()
@@ -129,12 +129,9 @@ def confidence_histogram(forecasts: Forecasts) -> Spec:
     bars = canvas.on({**bins, "share": share, "right": right})
     x = field("from:Q", title="confidence", scale={"domain": [0, 1.02]}, axis={"format": "%"})
     y = field("share:Q", title="share of the answers", axis={"format": "%"})
-    tips = [field(f"{name}:Q", format=".1%") for name in ("from", "to", "share", "right")]
-    layers = [
-        bars.mark("rect", color=LIGHT["model"], opacity=0.6, stroke=LIGHT["paper"]).encode(
-            x=x, x2="to", y=y, y2="zero", tooltip=tips
-        )
-    ]
+    bars = bars.mark("rect", color=LIGHT["model"], opacity=0.6, stroke=LIGHT["paper"])
+    tips = dict.fromkeys(("from", "to", "share", "right"), ".1%")
+    layers = [bars.encode(x=x, x2="to", y=y, y2="zero").tips(tips)]
     if found:
         names, labeled = dict.fromkeys(found, ""), list[float]()
         for one in sorted(found, key=lambda one: -one.share):  # labels closer than 5 points would overlap
@@ -143,14 +140,12 @@ def confidence_histogram(forecasts: Forecasts) -> Spec:
                 names[one] = f"{100 * one.confidence:.3g}%"
         known = columns(found, confidence="confidence", share="share", right="right")
         data = canvas.on({**known, "zero": [0.0] * len(found), "name": names.values()})
-        tips = [field(f"{name}:Q", format=".1%") for name in ("confidence", "share", "right")]
+        lines = data.mark("rule", color=LIGHT["second"], strokeWidth=5)
+        words = data.mark("text", dy=-8, color=LIGHT["ink"], fontSize=11)
+        tips = dict.fromkeys(("confidence", "share", "right"), ".1%")
         layers += [
-            data.mark("rule", color=LIGHT["second"], strokeWidth=5).encode(
-                x="confidence:Q", y="share:Q", y2="zero", tooltip=tips
-            ),
-            data.mark("text", dy=-8, color=LIGHT["ink"], fontSize=11).encode(
-                x="confidence:Q", y="share:Q", text="name:N"
-            ),
+            lines.encode(x="confidence:Q", y="share:Q", y2="zero").tips(tips),
+            words.encode(x="confidence:Q", y="share:Q", text="name:N"),
         ]
     caption = (
         "Shaded: all answers in bins of 5 points, without the values that 3% of the answers or more share; "

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, ParamSpec
 
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, MissingDependencyError
+from calibrant.formatting import without_noise
 from calibrant.results import Array, Catalogue
 
 INSTALL = "pip install 'calibrant[report]'"
@@ -38,19 +38,16 @@ def field(shorthand: str, **options: Any) -> Spec:
     return {"field": name, **({"type": TYPES[kind]} if kind else {}), **options}
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Spec):
     """Data, the marks that show them, and which column each channel shows; methods return changed copies."""
 
-    spec: Spec
-
     def mark(self, kind: str, **look: Any) -> Layer:
-        return Layer({**self.spec, "mark": {"type": kind, **look}})
+        return Layer({**self, "mark": {"type": kind, **look}})
 
     def encode(self, **channels: Any) -> Layer:
         """Let channels show fields, in addition to those set before."""
-        shown = {name: _channel(given) for name, given in channels.items()}
-        return Layer({**self.spec, "encoding": {**self.spec.get("encoding", {}), **shown}})
+        shown = {name: field(given) if isinstance(given, str) else given for name, given in channels.items()}
+        return Layer({**self, "encoding": {**self.get("encoding", {}), **shown}})
 
     def hover(self, points: int, across: str, labels: Mapping[str, str]) -> Layer:
         """Return unseen rules over the whole height that show the numbers of the nearest of many points."""
@@ -58,15 +55,14 @@ class Layer:
         tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
         return self.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)
 
+    def tips(self, formats: Mapping[str, str], *names: str) -> Layer:
+        """Show names, and numbers in their formats, under the pointer."""
+        shown = [field(f"{name}:Q", format=form) for name, form in formats.items()]
+        return self.encode(tooltip=[*map(field, names), *shown])
+
     def where(self, test: str) -> Layer:
         """Keep the rows for which an expression is true."""
-        return Layer({**self.spec, "transform": [*self.spec.get("transform", ()), {"filter": test}]})
-
-
-def _channel(given: Any) -> Any:
-    if isinstance(given, list):
-        return [_channel(one) for one in given]
-    return field(given) if isinstance(given, str) else given
+        return Layer({**self, "transform": [*self.get("transform", ()), {"filter": test}]})
 
 
 # Every color is used through its name. Charts carry the light value; the page turns it into a CSS variable
@@ -106,7 +102,6 @@ WIDTH, HEIGHT = 560, 330
 MAX_AXIS_GAP = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
 ONE_POINT = 1e-9  # numbers that lie this close together are shown as one
 POINTS = 400  # a curve on the page has about as many points as a screen can show
-DIGITS = 12  # of numbers: enough for predictions that begin with the same digits, and few bytes
 
 
 class Canvas:
@@ -123,6 +118,16 @@ class Canvas:
 
     def zero_line(self, channel: str = "y") -> Layer:
         return self.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(**{channel: "zero:Q"})
+
+    def labeled_line(self, name: str, value: float, label: str, middle: float, **look: Any) -> list[Layer]:
+        """Return a vertical line and its label, on the side where there is more space."""
+        data = self.on({name: [value], "label": [label]})
+        side = {"align": "right", "dx": -6} if value > middle else {"align": "left", "dx": 6}
+        words = data.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side)
+        return [
+            data.mark("rule", color=LIGHT["second"], **look).encode(x=f"{name}:Q"),
+            words.encode(x=f"{name}:Q", y={"value": 4}, text="label:N"),
+        ]
 
     def lines(
         self, across: str, places: Iterable[Any], up: str, curves: Mapping[str, Iterable[Any]]
@@ -146,7 +151,7 @@ class Canvas:
         """Stack the layers; on a page, `wide` asks for a whole row, and `fixed` keeps the height."""
         return {
             "config": _config(),
-            "layer": [layer.spec for layer in layers],
+            "layer": list(layers),
             "datasets": self._datasets,
             "description": caption,
             "height": height,
@@ -163,7 +168,7 @@ class Canvas:
 
 def _short(item: Any) -> Any:
     if isinstance(item, (float, np.floating)):
-        return float(f"{float(item):.{DIGITS}g}")
+        return without_noise(float(item))  # few bytes, and predictions that begin alike stay apart
     return item.item() if isinstance(item, np.generic) else item
 
 

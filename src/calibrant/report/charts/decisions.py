@@ -24,15 +24,8 @@ def threshold_loss(curve: ThresholdLossCurve) -> Spec:
     """Draw a threshold-loss curve with its worst threshold marked."""
     canvas = Canvas()
     worst, _ = curve.worst
-    peak = canvas.on({"worst": [worst], "label": [f"worst: {worst:.3g}"]})
-    side = {"align": "right", "dx": -6} if worst > 0.5 else {"align": "left", "dx": 6}
-    layers = [
-        *_loss_curve(canvas, curve, "loss per 1,000 decisions", 1000, ".3f"),
-        peak.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
-        peak.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
-            x="worst:Q", y={"value": 4}, text="label:N"
-        ),
-    ]
+    peak = canvas.labeled_line("worst", worst, f"worst: {worst:.3g}", 0.5, strokeDash=[3, 3])
+    layers = [*_loss_curve(canvas, curve, "loss per 1,000 decisions", 1000, ".3f"), *peak]
     title = "What trusting the predictions costs"
     return canvas.finished(layers, title, THRESHOLD_CAPTION, height=280, wide=True)
 
@@ -85,11 +78,10 @@ def decision_curves(given: NetBenefits) -> Spec:
     )
     y = field("benefit:Q", title="net true positives per 1,000", scale=frame)
     dash = field("model:N", scale={"domain": names, "range": dashes})
-    tips = ["model:N", field("threshold:Q", format=".3g")]
-    tips += [field(f"{name}:Q", format=".1f") for name in ("benefit", "low", "high")]
+    tips = {"threshold": ".3g", "benefit": ".1f", "low": ".1f", "high": ".1f"}
     layers = [
         base.mark("area", opacity=0.15, clip=True).encode(y=field("low:Q", scale=frame), y2="high"),
-        base.mark("line", strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
+        base.mark("line", strokeWidth=2, clip=True).encode(y=y, strokeDash=dash).tips(tips, "model:N"),
     ]
     return canvas.finished(layers, "Net benefit", NET_BENEFIT_CAPTION, height=340, wide=True)
 

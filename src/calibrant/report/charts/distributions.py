@@ -53,8 +53,8 @@ def curve_of_tests(table: TableOfTests) -> Spec:
         x=field(f"{place}:Q", title=place, scale={"zero": False}),
         y=field("share:Q", title=share, axis=PERCENT),
     )
-    tips = ["line:N", field(f"{place}:Q", format=".4g"), field("share:Q", format=".1%")]
-    layers = [base.mark("line", strokeWidth=2), base.mark("point", filled=True, size=50).encode(tooltip=tips)]
+    dots = base.mark("point", filled=True, size=50).tips({place: ".4g", "share": ".1%"}, "line:N")
+    layers = [base.mark("line", strokeWidth=2), dots]
     caption = f"Mean predicted and observed {share} up to each {place}"
     if hasattr(rows[0], "low"):
         limits = canvas.on(columns(rows, **{place: place}, low="low", high="high"))

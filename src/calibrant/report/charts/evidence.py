@@ -28,39 +28,29 @@ def cumulative_differences(forecasts: Forecasts) -> Spec:
     at = points_to_draw(forecasts.curve)
     level = np.maximum(at - 1, 0)
     data = canvas.on({"share": share[at], "sum": forecasts.curve[at], "prediction": forecasts.values[level]})
+    high = HALF_WIDTH * float(np.sqrt(forecasts.null_variance))
+    marked = _interval(canvas, forecasts, share)
+    band = canvas.on({"from": [0.0], "to": [1.0], "low": [-high], "high": [high]})
     title, scale = "share of records, and prediction", {"domain": [0, 1]}
     x = field("share:Q", title=title, axis=_axis(forecasts, share), scale=scale)
     layers = [
-        *_interval(canvas, forecasts, share),
-        *null_band(canvas, forecasts),
+        *marked,
+        band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
+        canvas.zero_line(),
         data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
         data.hover(len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
     ]
     return canvas.finished(layers, "Cumulative differences", CUMULATIVE_CAPTION, height=380)
 
 
-def null_band(canvas: Canvas, forecasts: Forecasts) -> list[Layer]:
-    """Return the band that holds the whole curve of a calibrated forecaster with probability 95%."""
-    high = HALF_WIDTH * float(np.sqrt(forecasts.null_variance))
-    band = canvas.on({"from": [0.0], "to": [1.0], "low": [-high], "high": [high]})
-    return [
-        band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
-        canvas.zero_line(),
-    ]
-
-
 def _axis(forecasts: Forecasts, share: Array) -> Spec:
     """Label each tick with the share of records and, under it, the prediction reached there."""
     ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     level = np.searchsorted(share[1:], ticks).clip(0, forecasts.levels - 1)
-    names = [
-        [f"{tick:.0%}", _short(float(forecasts.values[i]))] for tick, i in zip(ticks, level, strict=True)
-    ]
+    values = forecasts.values[level].tolist()
+    texts = [f"{value:.3g}" if value >= 1e-4 or value == 0 else format_value(value) for value in values]
+    names = [[f"{tick:.0%}", text] for tick, text in zip(ticks, texts, strict=True)]
     return {"values": ticks, "labelExpr": f"{json.dumps(names)}[round(datum.value * 5)]"}
-
-
-def _short(value: float) -> str:
-    return f"{value:.3g}" if value >= 1e-4 or value == 0 else format_value(value)
 
 
 def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Layer]:
@@ -87,19 +77,14 @@ def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -
     counts, _ = np.histogram(finite, edges)
     shown = counts > 0
     bars = canvas.on({"from": edges[:-1][shown], "to": edges[1:][shown], "draws": counts[shown]})
-    mark = canvas.on({"observed": [observed], "label": [f"these data: {format_value(observed)}"]})
-    right = observed > (low + high) / 2
-    side = {"align": "right", "dx": -6} if right else {"align": "left", "dx": 6}
+    label, middle = f"these data: {format_value(observed)}", (low + high) / 2
     x = field("from:Q", title=f"{measure} error", scale={"zero": False})
     y = field("draws:Q", title="simulated data sets")
     tips = [field(f"{end}:Q", format=".4g") for end in ("from", "to")]
     tips.append(field("draws:Q", title="data sets"))
     layers = [
         bars.mark("bar", color=LIGHT["density"]).encode(x=x, x2="to", y=y, y2={"datum": 0}, tooltip=tips),
-        mark.mark("rule", color=LIGHT["second"], strokeWidth=2.5).encode(x="observed:Q"),
-        mark.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
-            x="observed:Q", y={"value": 4}, text="label:N"
-        ),
+        *canvas.labeled_line("observed", observed, label, middle, strokeWidth=2.5),
     ]
     caption = (
         f"The {measure} calibration error of {len(draws):,} data sets whose outcomes are drawn from these "

@@ -11,12 +11,11 @@ import numpy as np
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.rules import EVERYONE
-from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, columns, drawing, field, points_to_draw
+from calibrant.report.charts.canvas import LIGHT, Canvas, Layer, Spec, columns, drawing, field, points_to_draw
 from calibrant.report.charts.evidence import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
-    from calibrant.groups.audit_result import Group
-    from calibrant.groups.compare_groups_result import GroupComparison
+    from calibrant.groups.compare_groups_result import GroupComparison, GroupLevel
 
 
 FOREST_CAPTION = (
@@ -34,18 +33,23 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
     """Draw the worst groups of an audit, the worst on top."""
     canvas = Canvas()
     groups = audit.groups[:shown]
-    data = _columns(groups)
+    known = {"group": "rule", "gap": "difference", "records": "size", "z": "z", "p-value": "pvalue"}
+    data = {
+        **columns(groups, **known),
+        "label": [wrapped_rule(group.rule) for group in groups],
+        "low": [group.limits[0] for group in groups],
+        "high": [group.limits[1] for group in groups],
+        "finding": [FINDINGS[2 if group.undecided else 0 if group.is_wrong() else 1] for group in groups],
+    }
     lines = max(label.count("\n") + 1 for label in data["label"])
     kinds = list(FINDINGS if FINDINGS[2] in data["finding"] else FINDINGS[:2])
     shapes = {"domain": kinds, "range": ["diamond", "circle", "square"][: len(kinds)]}
     shades = {"domain": kinds, "range": [LIGHT["second"], LIGHT["model"], LIGHT["quiet"]][: len(kinds)]}
-    tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
-    tips += [field("z:Q", format=".2f"), field("p-value:Q", format=".3g")]
+    tips = {"gap": "+.4f", "records": ",d", "z": ".2f", "p-value": ".3g"}
     base = canvas.on(data).encode(
         y=field("label:N", scale={"domain": data["label"]}, title=None, axis=WRAPPED),
         color=field("finding:N", scale=shades, legend={"direction": "vertical"}),
-        tooltip=tips,
-    )
+    ).tips(tips, "group:N")  # fmt: skip
     layers = [
         canvas.zero_line("x"),
         base.mark("rule", strokeWidth=2).encode(x=field("low:Q", title="observed − predicted"), x2="high"),
@@ -58,17 +62,6 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
         caption += f" The first {shown} of {len(audit.groups):,}."
     height = 24 + (2 + 13 * lines) * len(groups)
     return canvas.finished(layers, "Worst groups", caption, height=height, fixed=True)
-
-
-def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
-    known = {"group": "rule", "gap": "difference", "records": "size", "z": "z", "p-value": "pvalue"}
-    return {
-        **columns(groups, **known),
-        "label": [wrapped_rule(group.rule) for group in groups],
-        "low": [group.limits[0] for group in groups],
-        "high": [group.limits[1] for group in groups],
-        "finding": [FINDINGS[2 if group.undecided else 0 if group.is_wrong() else 1] for group in groups],
-    }
 
 
 def wrapped_rule(rule: str) -> str:
@@ -106,18 +99,19 @@ def group_curves(audit: Audit) -> Spec:
     ends = {"from": [0.0] * len(names), "to": [1.0] * len(names), "low": [-h for h in high], "high": high}
     band = canvas.on({"group": names, **ends}).where(chosen)
     x = field("share:Q", title="share of the group, lowest predictions first", axis={"format": "%"})
-    tips = [field("prediction:Q", format=".4f"), field("sum:Q", format="+.5f")]
+    tips = {"prediction": ".4f", "sum": "+.5f"}
     layers = [
         band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
         canvas.zero_line(),
         lines.mark("line", color=LIGHT["second"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
-        lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
+        lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q").tips(tips),
     ]
     drawn = canvas.finished(layers, "One group at a time", PICKED_CAPTION, height=340)
     return {**drawn, "params": [{"name": "group", "value": first, "bind": choice}]}
 
 
 TITLE = "Groups in their order"
+POINTS_SHOWN = dict.fromkeys(("difference", "low", "high"), "+.2f")
 CAPTION = (
     "Observed minus predicted for each value of “{column}”, with its {confidence:.0%} interval: predictions "
     "are too low above the line, too high below it. Some intervals miss the line by chance; {trend}."
@@ -130,24 +124,31 @@ def groups_in_order(compared: GroupComparison) -> Spec:
     canvas = Canvas()
     groups = compared.groups
     names = [group.name for group in groups]
-    shares = columns(groups, difference="gap", low="lower", high="upper")
-    points = {name: [100 * share for share in column] for name, column in shares.items()}
-    tips = ["group:N", *(field(f"{name}:Q", format="+.2f") for name in points)]
-    base = canvas.on({"group": names, **points, **columns(groups, records="n")}).encode(
+    base = canvas.on({**_in_points(groups), **columns(groups, records="n")}).encode(
         x=field("group:N", scale={"domain": names}, title=compared.column, axis={"labelOverlap": True}),
         description="group:N",
-        tooltip=[*tips, field("records:Q", format=",d")],
-    )
-    up = field("low:Q", title="observed − predicted, points")
-    layers = [
-        canvas.zero_line(),
-        base.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high"),
-        base.mark("point", color=LIGHT["model"], filled=True, opacity=1, size=70).encode(y="difference:Q"),
-    ]
+    ).tips({**POINTS_SHOWN, "records": ",d"}, "group:N")  # fmt: skip
+    layers = _with_intervals(canvas, base, 70, color=LIGHT["model"])
     caption = CAPTION.format(
         column=compared.column, confidence=compared.confidence, trend=compared.trend_phrase()
     )
     return canvas.finished(layers, TITLE, caption, height=300)
+
+
+def _in_points(groups: Sequence[GroupLevel]) -> dict[str, list[Any]]:
+    """Return the name of each group, and its difference with the interval, in points."""
+    shares = columns(groups, difference="gap", low="lower", high="upper")
+    points = {name: [100 * share for share in column] for name, column in shares.items()}
+    return {**columns(groups, group="name"), **points}
+
+
+def _with_intervals(canvas: Canvas, base: Layer, size: int, **look: Any) -> list[Layer]:
+    up = field("low:Q", title="observed − predicted, points")
+    return [
+        canvas.zero_line(),
+        base.mark("rule", **look, strokeWidth=2).encode(y=up, y2="high"),
+        base.mark("point", **look, filled=True, opacity=1, size=size).encode(y="difference:Q"),
+    ]
 
 
 WITHIN_CAPTION = (
@@ -167,14 +168,10 @@ def groups_within(compared: GroupComparison) -> Spec:
     shown = [part for part in compared.within if part in clearest[:MAX_WITHIN_SHOWN]]
     level = 1 - compared.confidence + 1e-12
     found = [(part, group) for part in shown for group in part.compared.groups]
-    data = columns((group for _, group in found), group="name", difference="gap", low="lower", high="upper")
-    points = {name: [100 * share for share in data[name]] for name in ("difference", "low", "high")}
+    data = _in_points([group for _, group in found])
     verdicts = [TREND[0 if (part.trend_adjusted or 1.0) <= level else 1] for part, _ in found]
-    tips = ["within:N", "group:N", *(field(f"{name}:Q", format="+.2f") for name in points)]
     shades = {"domain": list(TREND), "range": [LIGHT["second"], LIGHT["model"]]}
-    base = canvas.on(
-        {**data, **points, "within": [part.name for part, _ in found], "trend": verdicts}
-    ).encode(
+    base = canvas.on({**data, "within": [part.name for part, _ in found], "trend": verdicts}).encode(
         x=field(
             "within:N",
             scale={"domain": [part.name for part in shown]},
@@ -184,15 +181,8 @@ def groups_within(compared: GroupComparison) -> Spec:
         xOffset=field("group:N", scale={"domain": [group.name for group in compared.groups]}),
         color=field("trend:N", scale=shades),
         description="group:N",
-        tooltip=tips,
-    )  # fmt: skip
-    layers = [
-        canvas.zero_line(),
-        base.mark("rule", strokeWidth=2).encode(
-            y=field("low:Q", title="observed − predicted, points"), y2="high"
-        ),
-        base.mark("point", filled=True, opacity=1, size=40).encode(y="difference:Q"),
-    ]
+    ).tips(POINTS_SHOWN, "within:N", "group:N")  # fmt: skip
+    layers = _with_intervals(canvas, base, 40)
     caption = WITHIN_CAPTION.format(
         column=compared.column, within=compared.within_column, confidence=compared.confidence,
         first=compared.groups[0].name, last=compared.groups[-1].name,
@@ -219,15 +209,12 @@ def giveaways(given: Distinguisher) -> Spec:
     labels = [wrapped_rule(rule.rule) for rule in rules]
     known = columns(rules, group="rule", gap="gap", records="size", carried="carried")
     sides = [SIDES[rule.gap > 0] for rule in rules]
-    tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
-    tips.append(field("carried:Q", format="+.5f"))
     shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
     bars = canvas.on({**known, "label": labels, "side": sides}).mark("bar", size=12).encode(
         x=field("gap:Q", title="observed − predicted"),
         y=field("label:N", scale={"domain": labels}, title=None, axis=WRAPPED),
         color=field("side:N", scale=shades, legend={"symbolType": "square"}),
-        tooltip=tips,
-    )  # fmt: skip
+    ).tips({"gap": "+.4f", "records": ",d", "carried": "+.5f"}, "group:N")  # fmt: skip
     lines = max((label.count("\n") + 1 for label in labels), default=1)
     layers, height = [bars, canvas.zero_line("x")], 40 + (10 + 14 * lines) * len(rules)
     return canvas.finished(layers, "What gave the predictions away", GIVEAWAYS_CAPTION, height=height)
@@ -243,7 +230,6 @@ def carriers(given: Distinguisher) -> Spec:
     bars = data.mark("bar", size=12, color=LIGHT["model"]).encode(
         x=field("share:Q", title="share of the advantage", axis={"format": "%"}),
         y=field("column:N", scale={"domain": names}, title=None),
-        tooltip=["column:N", field("share:Q", format=".1%")],
-    )  # fmt: skip
+    ).tips({"share": ".1%"}, "column:N")  # fmt: skip
     caption = "The share of the advantage that is lost when a column is shuffled among the records."
     return canvas.finished([bars], "Which columns carried it", caption, height=40 + 24 * len(names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError
 from calibrant.online.base import Run
 from calibrant.online.calibrator import NAMES
-from calibrant.online.monitor import Monitor, Reading
+from calibrant.online.monitor import Monitor
 from calibrant.report.charts.canvas import CURVES, LIGHT, POINTS, Canvas, Spec, drawing, field
 from calibrant.results import Array
 
@@ -79,15 +80,18 @@ def expert_weights(run: Run) -> Spec:
             "expert": list(NAMES) * len(at),
         }
     )
-    area = data.mark("area", opacity=0.85).encode(
-        x=field("round:Q", title="outcomes learned"),
-        y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
-        color=field(
-            "expert:N",
-            scale={"domain": list(NAMES), "range": COLORS},
-            legend={"symbolType": "square", "symbolStrokeWidth": 0, "symbolOpacity": 1, "columns": 2},
-        ),
-        tooltip=["expert:N", field("weight:Q", format=".1%"), field("round:Q", format=",")],
+    area = (
+        data.mark("area", opacity=0.85)
+        .encode(
+            x=field("round:Q", title="outcomes learned"),
+            y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
+            color=field(
+                "expert:N",
+                scale={"domain": list(NAMES), "range": COLORS},
+                legend={"symbolType": "square", "symbolStrokeWidth": 0, "symbolOpacity": 1, "columns": 2},
+            ),
+        )
+        .tips({"weight": ".1%", "round": ","}, "expert:N")
     )
     caption = (
         "How much each expert counts in the mixture, on average over a few records and all segments. The raw "
@@ -106,9 +110,12 @@ def _means(weights: Array, at: npt.NDArray[np.int64]) -> Array:
 @drawing
 def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Spec:
     """Draw what a Monitor would have said along these records: evidence, alarm and onset."""
-    canvas = Canvas()
-    ends, readings = readings_over_time(outcomes, predictions, alpha)
-    logs = np.array([reading.log_evalue for reading in readings]) / math.log(10)
+    canvas, monitor = Canvas(), Monitor(alpha=alpha)
+    ends = (moments(len(outcomes)) + 1).tolist()
+    readings = [
+        monitor.update(outcomes[begin:end], predictions[begin:end]) for begin, end in pairwise([0, *ends])
+    ]
+    logs = [reading.log_evalue / math.log(10) for reading in readings]
     data = canvas.on({"record": ends, "evidence": logs})
     bar = canvas.on({"bar": [-math.log10(alpha)], "label": [f"alarm: 1 / {alpha:g}"]})
     layers = [
@@ -132,12 +139,3 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
         f"line with probability {alpha:g} at most, however often you look. {said}"
     )
     return canvas.finished(layers, "Evidence against calibration", caption, height=240)
-
-
-def readings_over_time(outcomes: Array, predictions: Array, alpha: float) -> tuple[list[int], list[Reading]]:
-    """Return what a monitor says after each of some hundred stretches of records."""
-    monitor, readings = Monitor(alpha=alpha), []
-    ends = (moments(len(outcomes)) + 1).tolist()
-    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        readings.append(monitor.update(outcomes[begin:end], predictions[begin:end]))
-    return ends, readings

@@ -19,7 +19,6 @@ from calibrant.recalibration.result import Recalibration
 from calibrant.report.charts.canvas import (
     LIGHT,
     ONE_POINT,
-    POINTS,
     Canvas,
     Layer,
     Spec,
@@ -118,12 +117,8 @@ def consistency_band(forecasts: Forecasts, *, seed: int) -> Band:
     size = np.rint(np.clip(alike, 1, cells.counts)).astype(np.int64)
     x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, cells.levels), cells.values))
     fits = np.empty((BAND_DRAWS, len(x)))
-    sums: dict[str, Any] = {"squared_weights": cells.squared_weights, "counts": cells.counts}
     for row in fits:
-        outcomes = cells.weights * rng.binomial(size, cells.values) / size
-        drawn = Forecasts.from_levels(
-            cells.values, cells.weights, outcomes, **sums, total_weight=cells.total_weight
-        )
+        drawn = cells.with_outcomes(cells.weights * rng.binomial(size, cells.values) / size)
         row[:] = np.interp(x, cells.values, isotonic_curve(drawn))
     return Band(x, *np.quantile(fits, [0.025, 0.975], axis=0))
 
@@ -141,7 +136,11 @@ def reliability_diagram(
     else:
         band = consistency_band(forecasts, seed=seed)
         smooth = curve == "smoothed"
-        line = _within(smoothed(forecasts), *window(forecasts.values)) if smooth else _reliability(forecasts)
+        line = (
+            _within(smoothed(forecasts), *window(forecasts.values))
+            if smooth
+            else corners_of_isotonic(forecasts)
+        )
     across = axis.window(forecasts.values)
     up = axis.window(line.rate, band.lower, band.upper, forecasts.values)
     canvas = Canvas()
@@ -183,11 +182,12 @@ def smoothed(forecasts: Forecasts) -> Line:
     return Line(curve.prediction[at], np.clip(curve.outcome[at], 0.0, 1.0), near_by < MIN_RECORDS_NEARBY)
 
 
-def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
+def corners_of_isotonic(forecasts: Forecasts) -> Line:
     """Return the corners of the isotonic fit: the first and last prediction of every pooled block."""
+    fit = isotonic_curve(forecasts)
     change = np.flatnonzero(np.diff(fit) != 0)
     corners = np.unique(np.concatenate(([0], change, change + 1, [len(fit) - 1])))
-    corners = corners[points_to_draw(fit[corners], points)]
+    corners = corners[points_to_draw(fit[corners])]
     return Line(forecasts.values[corners], fit[corners], np.zeros(len(corners), dtype=bool))
 
 
@@ -320,7 +320,7 @@ def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
     if not 2 <= len(models) <= 3:  # as many colors and dash patterns as stay apart on paper
         raise InvalidInputError("models", "must be two or three", f"got {len(models)}")
-    lines = {str(name): _reliability(forecasts) for name, forecasts in models.items()}
+    lines = {str(name): corners_of_isotonic(forecasts) for name, forecasts in models.items()}
     values = [forecasts.values for forecasts in models.values()]
     frame = window(*values), window(*values, *(line.rate for line in lines.values()))
     canvas = Canvas()
@@ -341,8 +341,8 @@ def recalibration_map(fitted: Recalibration, before: Forecasts, after: Forecasts
     band, mapped = fitted.band(places), fitted.predict(places)
     lines = {
         MAP: Line(places, mapped, mapped < 0),  # nowhere faint
-        BEFORE: _reliability(before),
-        AFTER: _reliability(after),
+        BEFORE: corners_of_isotonic(before),
+        AFTER: corners_of_isotonic(after),
     }
     across = window(*(line.prediction for line in lines.values()))
     up = window(*(line.rate for line in lines.values()), band.lower, band.upper)
@@ -350,7 +350,3 @@ def recalibration_map(fitted: Recalibration, before: Forecasts, after: Forecasts
     layers = [shaded(canvas, places, band.lower, band.upper), *curves(canvas, lines, (across, up))]
     caption = MAP_CAPTION.format(confidence=band.confidence, how=band.how.partition(",")[0])
     return canvas.finished(layers, "What recalibration would do", caption, height=380)
-
-
-def _reliability(forecasts: Forecasts) -> Line:
-    return steps(forecasts, isotonic_curve(forecasts))
