@@ -97,28 +97,18 @@ def probability_of(number: str, following: str = "", scale: float | None = None)
     except ValueError:
         return NAN
     of = re.match(r"\s*(?:/|out of)\s*(\d+)", following)
-    if percent:
-        value /= 100
-    elif of and int(of.group(1)) > 0:
-        value /= int(of.group(1))
-    elif scale is not None:
-        value /= scale
-    elif value > 1:
-        value /= 100
+    whole = int(of.group(1)) if of else 0
+    value /= 100 if percent else whole or scale or (100 if value > 1 else 1)
     return value if 0 <= value <= 1 else NAN
 
 
-def field_probability(value: Any, scale: float | None) -> float:
-    """Return a field as a probability; NaN where it is missing, an error where it is not in [0, 1]."""
+def field_number(value: Any, scale: float | None) -> float:
+    """Return the number of a field: NaN where it is missing, infinity where it is none."""
     if isinstance(value, str) and value.strip().endswith("%"):
         return probability_of(value)
-    number = math.inf
-    if not isinstance(value, bool | list | dict):
-        with suppress(ValueError):
-            number = as_number(value) / (scale or 1)
-    if not math.isnan(number) and not 0 <= number <= 1:
-        raise ValueError(f"got {value!r}")
-    return number
+    with suppress(ValueError):
+        return math.inf if isinstance(value, bool | list | dict) else as_number(value) / (scale or 1)
+    return math.inf
 
 
 def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | None:
@@ -225,11 +215,11 @@ class LogFile(ABC):
             found, value = lookup(place, name)
             if found:
                 self.has_field = True
-                try:
-                    return field_probability(value, self.options.scale)
-                except ValueError as error:
+                number = field_number(value, self.options.scale)
+                if not (math.isnan(number) or 0 <= number <= 1):
                     rule, hint = "must be a number from 0 to 1", Hint("{} reads 0 to 100", scale=100)
-                    raise self.refused(where, name, rule, str(error), hint) from None
+                    raise self.refused(where, name, rule, f"got {value!r}", hint)
+                return number
         own = (key for place in [*places[1:], places[0]] if isinstance(place, Mapping) for key in place)
         self.near_field = self.near_field or dict.fromkeys(map(str, own))
         return NAN

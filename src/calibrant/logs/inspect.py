@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from calibrant.errors import Hint
 from calibrant.logs.answer import (
@@ -75,27 +71,17 @@ class InspectLog(LogFile):
     def samples(self) -> Iterator[Answer]:
         """Yield every sample; one that failed has neither a confidence nor a grade."""
         self._shares = self._agreement() if self.options.confidence == "agreement" else None
-        keys = array("q")
+        seen = set()
         for sample, where in self._objects():
             with self.checked(where):
                 found = self._sample(sample, where)
             if self._archive is None:  # which has one member per question and epoch
-                keys.append(hash((found.id, found.epoch)))
-            yield found
-        self._refuse_repeats(np.frombuffer(keys, dtype=np.int64))
-
-    def _refuse_repeats(self, keys: npt.NDArray[np.int64]) -> None:
-        """Refuse samples that are there twice; a question may have several epochs, each of them once."""
-        keys.sort()  # in place: there may be millions
-        suspects = set(keys[1:][keys[1:] == keys[:-1]].tolist())
-        seen = set()
-        for sample, where in self._objects() if suspects else ():
-            key = (sample["id"], sample["epoch"])
-            if key in seen:
-                got, hint = f"got {key[0]!r} again with epoch {key[1]}", "keep one run per file"
-                raise self.refused(where, "id", "must be there once per epoch", got, hint)
-            if hash(key) in suspects:
+                key = (found.id, found.epoch)
+                if key in seen:
+                    got, hint = f"got {found.id!r} again with epoch {found.epoch}", "keep one run per file"
+                    raise self.refused(where, "id", "must be there once per epoch", got, hint)
                 seen.add(key)
+            yield found
 
     def _objects(self) -> Iterator[tuple[Mapping[str, Any], str]]:
         if self._archive is not None:

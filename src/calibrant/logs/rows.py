@@ -225,7 +225,16 @@ class LogRows:
                 known.append(str(value))
         self.summary.clustered |= len(self.summary.models) > 1  # by question
         for sample in log.samples():
-            self._count(sample)
+            self.summary.samples += 1
+            self.summary.clustered |= sample.epoch > 1 or self.options.cluster is not None
+            topic = self._topic(sample.fields)
+            if topic is not None and len(self.summary.topics) < 2 and topic not in self.summary.topics:
+                self.summary.topics.append(topic)
+            if math.isnan(sample.confidence):
+                self.summary.missing_confidence += 1
+            else:
+                self.summary.sources[sample.source] += 1
+            self.summary.missing_grade += math.isnan(sample.correct)
             yield log, sample
         if log.near_field and not log.has_field:
             got = f"got none with it, but {', '.join(list(log.near_field)[:MAX_NAMES])}"
@@ -301,18 +310,6 @@ class LogRows:
             where = f"question {sample.id!r}"
             raise log.refused(where, self.options.cluster, "must be there for every question", got)
         return f"{log.task}/{value}"
-
-    def _count(self, sample: Answer) -> None:
-        self.summary.samples += 1
-        self.summary.clustered |= sample.epoch > 1 or self.options.cluster is not None
-        topic = self._topic(sample.fields)
-        if topic is not None and len(self.summary.topics) < 2 and topic not in self.summary.topics:
-            self.summary.topics.append(topic)
-        if math.isnan(sample.confidence):
-            self.summary.missing_confidence += 1
-        else:
-            self.summary.sources[sample.source] += 1
-        self.summary.missing_grade += math.isnan(sample.correct)
 
 
 def log_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
