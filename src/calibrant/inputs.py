@@ -191,10 +191,8 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
         hint = "reduce several classes with one_vs_rest; leave pos_label out for numbers from 0 to 1"
         rule = "must hold two labels where pos_label is given"
         raise InvalidInputError(name, rule, f"got {len(labels):,}: {shown}", hint)
-    if array.dtype.kind == "O":
-        positive = np.array([not gap and item == pos_label for item, gap in zip(array, gaps, strict=True)])
-    else:
-        positive = np.asarray(array == pos_label)
+    positive = np.zeros(len(array), dtype=bool)
+    positive[~gaps] = array[~gaps] == pos_label
     return np.where(gaps, np.nan, positive) if gaps.any() else positive
 
 
@@ -230,11 +228,9 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
 
 
 def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | None:
-    bad: npt.NDArray[np.bool_] | None = None
-    for array in arrays:
-        if array is not None and array.dtype.kind == "f" and np.isnan(np.min(array)):
-            bad = np.isnan(array) if bad is None else bad | np.isnan(array)
-    return bad
+    floats = (array for array in arrays if array is not None and array.dtype.kind == "f")
+    gaps = [np.isnan(array) for array in floats if np.isnan(np.min(array))]
+    return np.logical_or.reduce(gaps) if gaps else None
 
 
 def check_missing(**choices: str) -> None:
@@ -316,10 +312,7 @@ def probabilities(values: npt.ArrayLike, name: str) -> Array:
     array = to_array(values, name)
     if array.size == 0:
         return np.zeros(array.shape)
-    flat = numeric_vector(array.ravel(), name).astype(np.float64)
-    reject_rows(name, "must not be missing", flat, np.isnan(flat))
-    check_unit_interval(flat, name)
-    return flat.reshape(array.shape)
+    return checked_predictions(array.ravel(), name, hint="").reshape(array.shape)
 
 
 def checked_predictions(
