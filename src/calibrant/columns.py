@@ -16,7 +16,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, open_frame
-from calibrant.inputs import check_aligned, check_same_length, is_missing, to_array
+from calibrant.inputs import check_aligned, check_same_length, is_missing, missing_among, to_array
 from calibrant.results import Array
 
 Codes = npt.NDArray[Any]
@@ -54,10 +54,8 @@ def code_labels(
 ) -> Column:
     """Renumber codes by the order given, or that of the labels' names; missing comes first."""
     known = [label for label in labels if label is not None]
-    if order is None:
-        known.sort(key=lambda label: (type(label).__name__, str(label)))
-    else:
-        known.sort(key={label: place for place, label in enumerate(order)}.__getitem__)
+    places = None if order is None else {label: place for place, label in enumerate(order)}
+    known.sort(key=lambda one: places[one] if places else (type(one).__name__, str(one)))
     gaps = len(known) < len(labels)
     table = [None, *known] if gaps else known
     place = {label: code for code, label in enumerate(table)}
@@ -89,8 +87,6 @@ def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
         hint = "make a column of each part, or leave the column out"
         raise InvalidInputError(f"column {name!r}", "must have one value per row", got, hint) from None
     labels = [None if is_missing(item) else item for item in table]
-    if labels.count(None) < 2:
-        return codes, labels
     merged: dict[Any, int] = {}  # several kinds of missing are one
     renumbered = np.array([merged.setdefault(label, len(merged)) for label in labels], dtype=np.int32)
     return renumbered[codes], list(merged)
@@ -263,6 +259,7 @@ def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
 
 
 Kind = Literal["number", "moment", "ordered", "category"]
+MOMENTS = (np.datetime64, np.timedelta64, date, time, timedelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +276,7 @@ class Feature:
         types = set(map(type, known))  # a number may have as many labels as rows, but few types
         if not column.nominal and all(issubclass(one, Real | Decimal) for one in types):
             return cls(column.name, "number")
-        moments = np.datetime64 | np.timedelta64 | date | time | timedelta
-        if not column.nominal and all(issubclass(one, moments) for one in types):
+        if not column.nominal and all(issubclass(one, MOMENTS) for one in types):
             return cls(column.name, "moment")
         return cls(column.name, "category" if column.nominal else "ordered", tuple(map(_plain, known)))
 
@@ -424,9 +420,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 def cluster_labels(given: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
     (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
-    if labels.dtype.kind != "O":
-        return labels, np.asarray(labels != labels)
-    return labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
+    return labels, missing_among(labels)
 
 
 def number_labels(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], int]:

@@ -19,12 +19,7 @@ TRUTH = (
 
 
 def demonstration(rows: int = 20_000, seed: int = 1) -> dict[str, npt.NDArray[Any]]:
-    """Generate loans whose predicted default probabilities are wrong in a known way.
-
-    >>> p = demonstration(1000, seed=1)["p"]
-    >>> len(p), bool(p.min() > 0), bool(p.max() < 1)
-    (1000, True, True)
-    """
+    """Generate loans whose predicted default probabilities are wrong in a known way."""
     whole_number("rows", rows, 1)
     rng = np.random.default_rng(recorded_seed(seed))
     employment = rng.choice(

@@ -74,9 +74,8 @@ def resolve_inputs(
 
 
 def _is_names(given: Any) -> bool:
-    if isinstance(given, str):
-        return True
-    return isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
+    listed = isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
+    return isinstance(given, str) or listed
 
 
 def _listed(names: Any) -> list[str]:

@@ -196,12 +196,17 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
     return np.where(gaps, np.nan, positive) if gaps.any() else positive
 
 
-def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]]:
+def missing_among(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which items of a vector of any type are missing."""
     if array.dtype.kind != "O":
-        gaps = np.asarray(array != array)
-        return gaps, np.unique(array[~gaps]).tolist()
-    gaps = np.fromiter((is_missing(item) for item in array), dtype=bool, count=len(array))
-    return gaps, list(dict.fromkeys(array[~gaps].tolist()))
+        return np.asarray(array != array)
+    return np.fromiter((is_missing(item) for item in array), dtype=bool, count=len(array))
+
+
+def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]]:
+    gaps = missing_among(array)
+    known = array[~gaps]
+    return gaps, list(dict.fromkeys(known.tolist())) if array.dtype.kind == "O" else np.unique(known).tolist()
 
 
 def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = None) -> npt.NDArray[Any]:

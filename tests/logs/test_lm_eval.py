@@ -14,6 +14,7 @@ from writers import DATE, LM_EVAL_VERSIONS, questions, write_lm_eval
 
 from calibrant import logs
 from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError
+from calibrant.logs.answer import as_number, softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.logs.LogWarning")
 
@@ -24,6 +25,14 @@ def by_hand(asked):
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = powers / powers.sum(axis=1, keepdims=True)
     return shares, scores.argmax(axis=1) == [one.gold for one in asked]
+
+
+def test_numbers_of_logs():
+    assert (as_number("-3.0"), as_number("-inf")) == (-3.0, -math.inf)
+    assert math.isnan(as_number("None"))
+    assert softmax([0.0, -math.inf]) == [1.0, 0.0]
+    assert softmax([-math.inf]) is None
+    assert softmax([0.0, math.nan]) is None
 
 
 @pytest.mark.parametrize("version", LM_EVAL_VERSIONS)

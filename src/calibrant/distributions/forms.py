@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -65,10 +65,6 @@ class Members:
         """The ends of the cells between ranks, which outcomes fill alike."""
         return np.linspace(0, 1, self.values.shape[1] + 2)
 
-    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield the part of each outcome up to every inner bound, least and most."""
-        return spread_evenly(*self.pit(y), self.bounds)
-
     def places(self, y: Array) -> Array:
         """Return the possible ends of `pit` in each row: ties of members and outcome have none inside."""
         pooled = np.sort(np.column_stack([self.values, y]), axis=1)
@@ -114,14 +110,6 @@ class Quantiles:
     def bounds(self) -> Array:
         return np.concatenate([[0.0], self.levels, [1.0]])
 
-    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield which outcomes lie below each quantile, and which do not exceed it.
-
-        The quantile of a distribution with jumps promises its level to lie between their probabilities.
-        """
-        for quantile in self.values.T:
-            yield (y < quantile).astype(np.float64), (y <= quantile).astype(np.float64)
-
     def places(self, y: Array) -> Array:
         return np.broadcast_to(self.levels, self.values.shape)
 
@@ -154,9 +142,6 @@ class CdfValues:
         padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
         rows, place = np.arange(len(y)), np.searchsorted(self.thresholds, y)
         return padded[rows, place], padded[rows, place + 1]
-
-    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
-        return spread_evenly(*self.pit(y), self.bounds)
 
     def places(self, y: Array) -> Array:
         return self.values
@@ -256,13 +241,6 @@ class Distribution:
 
 
 Form = Members | Quantiles | CdfValues | Distribution
-
-
-def spread_evenly(low: Array, high: Array, bounds: Array) -> Iterator[tuple[Array, Array]]:
-    width = np.maximum(high - low, np.finfo(float).tiny)
-    for bound in bounds[1:-1]:
-        part = np.clip((bound - low) / width, 0, 1)
-        yield part, part
 
 
 def below_and_equal(values: Array, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

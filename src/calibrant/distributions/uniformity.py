@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -216,11 +216,11 @@ def _in_cells(given: ForecastRows, form: Members | Quantiles | CdfValues) -> tup
         squares = (above + below) ** 2 @ (widths[1:] + widths[:-1]) / 2
         return np.column_stack([kuiper, largest, n * squares])
 
-    curves = np.array([[part.sum() for part in pair] for pair in form.curves(given.y)]).T / n
+    curves = np.array([[part.sum() for part in pair] for pair in _curves(form, given.y)]).T / n
     observed, clusters = taken(curves[:1], curves[1:])[0], given.clusters
     if clusters is not None:
         many = clusters.number
-        sums = np.array([[clusters.total(part) for part in pair] for pair in form.curves(given.y)])
+        sums = np.array([[clusters.total(part) for part in pair] for pair in _curves(form, given.y)])
         sizes, widened = clusters.total(np.ones(n)), math.sqrt(many / (many - 1))
 
         def resample(rng: np.random.Generator, rows: int) -> Array:
@@ -246,6 +246,21 @@ def _in_cells(given: ForecastRows, form: Members | Quantiles | CdfValues) -> tup
         return taken(curve, curve)
 
     return observed, in_blocks(simulate, given.draws, width=len(widths), seed=given.seed)
+
+
+def _curves(form: Members | Quantiles | CdfValues, y: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield the part of each outcome up to every inner bound, least and most.
+
+    A distribution that jumps at its quantile promises that the level lies between the two shares.
+    """
+    low, high = form.pit(y)
+    width = np.maximum(high - low, np.finfo(float).tiny)
+    for k, bound in enumerate(form.bounds[1:-1]):
+        if isinstance(form, Quantiles):
+            yield (y < form.values[:, k]).astype(np.float64), (y <= form.values[:, k]).astype(np.float64)
+        else:
+            part = np.clip((bound - low) / width, 0, 1)
+            yield part, part
 
 
 def _null(n: int, draws: int, seed: int) -> Array:

@@ -34,11 +34,7 @@ MEANINGS = {
 
 
 def softmax(scores: Sequence[float]) -> list[float] | None:
-    """Return probabilities; None where a score is missing or all are minus infinity.
-
-    >>> softmax([0.0, -math.inf])
-    [1.0, 0.0]
-    """
+    """Return probabilities; None where a score is missing or all are minus infinity."""
     top = max(scores, default=-math.inf)
     if not math.isfinite(top) or any(math.isnan(score) for score in scores):
         return None
@@ -48,11 +44,7 @@ def softmax(scores: Sequence[float]) -> list[float] | None:
 
 
 def as_number(value: Any) -> float:
-    """Return a logged number, which may be text; NaN for "None", "nan" and null.
-
-    >>> as_number("-3.0"), as_number("-inf")
-    (-3.0, -inf)
-    """
+    """Return a logged number, which may be text; NaN for "None", "nan" and null."""
     if value is None or (isinstance(value, str) and value.strip().lower() in ("none", "nan", "")):
         return NAN
     return float(value)

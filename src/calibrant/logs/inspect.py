@@ -152,8 +152,6 @@ class InspectLog(LogFile):
         if isinstance(value, str) and value.lower() in GRADES:
             return GRADES[value.lower()]
         try:
-            if isinstance(value, str) and value in PARTIAL_GRADES:
-                raise ValueError
             number = as_number(value)
         except (TypeError, ValueError):
             words = "{} leaves P and N out, {} counts them as wrong"
