@@ -120,12 +120,7 @@ def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
 
 
 class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
-    """An array of objects that remembers the order of its categories, lowest first.
-
-    >>> values = OrderedValues.of(["high", "low", None], ["low", "high"])
-    >>> values[[True, False, True]].order
-    ('low', 'high')
-    """
+    """An array of objects that remembers the order of its categories, lowest first."""
 
     order: tuple[Any, ...]
 

@@ -33,10 +33,6 @@ def resolve_inputs(
     """Return arrays as they were given, or the columns of the frame `y_true` that the names call for.
 
     In `extra` (groups, covariates, clusters), column names are replaced by the columns; the rest is kept.
-
-    >>> frame = {"won": [0, 1], "chance": [0.2, 0.7], "team": ["a", "b"]}
-    >>> resolve_inputs(frame, outcome="won", prediction="chance", groups=["team"]).extra
-    {'groups': {'team': ['a', 'b']}}
     """
     if outcome is None and prediction is None and weight is None:
         if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):

@@ -127,11 +127,7 @@ def _one_dimensional(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def label_hint(labels: list[Any]) -> str:
-    """Name both labels and the option that says which of them counts as 1.
-
-    >>> print(label_hint(["no", "yes"]))
-    pass pos_label="yes" if 'yes' counts as 1 and 'no' as 0
-    """
+    """Name both labels and the option that says which of them counts as 1."""
     if len(labels) == 2:
         one, two = labels
         return Hint(f"pass {{}} if {two!r} counts as 1 and {one!r} as 0", pos_label=two)
@@ -173,11 +169,7 @@ def is_missing(item: object) -> bool:
 
 
 def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]:
-    """Return outcomes as numbers: as they are, or 1 where the label is `pos_label` and 0 for the other.
-
-    >>> outcomes_of(["yes", "no", None], "y_true", "yes").tolist()
-    [1.0, 0.0, nan]
-    """
+    """Return outcomes as numbers: as they are, or 1 where the label is `pos_label` and 0 for the other."""
     if pos_label is None:
         return numeric_vector(data, name, labels=True)
     array = _one_dimensional(to_array(data, name), name)

@@ -128,11 +128,7 @@ TERMS_AT_ONCE = 2**15  # they stay in the cache, and need no new pages of memory
 
 
 def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
-    """Return the sum of the products, added in pairs (the rounding error grows with log n only).
-
-    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    11.0
-    """
+    """Return the sum of the products, added in pairs (the rounding error grows with log n only)."""
     return chunked_sum(lambda part: one[part] * other[part], len(one))
 
 
@@ -141,9 +137,6 @@ def chunked_sum(terms: Callable[[slice], Array], stop: int, start: int = 0) -> f
 
     Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(stop)))`` to
     the bit; but millions of terms are never written to memory and read again.
-
-    >>> chunked_sum(lambda part: np.arange(10.0)[part] ** 2, 10)
-    285.0
     """
     if stop - start <= TERMS_AT_ONCE:
         return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead

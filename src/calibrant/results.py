@@ -328,11 +328,7 @@ TableRow = TypeVar("TableRow")
 
 
 class Catalogue(Mapping[str, TableRow]):
-    """A mapping that cannot be changed, shown as a list of names, in notebooks as a table.
-
-    >>> Catalogue("fruits", {"apple": 1, "pear": 2}, {"name": str})
-    <2 fruits: apple, pear>
-    """
+    """A mapping that cannot be changed, shown as a list of names, in notebooks as a table."""
 
     def __init__(
         self,

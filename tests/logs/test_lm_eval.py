@@ -14,7 +14,7 @@ from writers import DATE, LM_EVAL_VERSIONS, questions, write_lm_eval
 
 from calibrant import logs
 from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError
-from calibrant.logs.answer import as_number, softmax
+from calibrant.logs.answer import as_number, lookup, softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.logs.LogWarning")
 
@@ -25,6 +25,12 @@ def by_hand(asked):
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = powers / powers.sum(axis=1, keepdims=True)
     return shares, scores.argmax(axis=1) == [one.gold for one in asked]
+
+
+def test_fields_are_found_by_name_or_dotted_path():
+    assert lookup({"scores": {"judge": {"value": 1}}}, "scores.judge.value") == (True, 1)
+    assert lookup({"scores": {"judge.value": 1}}, "scores.judge.value") == (True, 1)
+    assert lookup({"scores": 1}, "scores.judge") == (False, None)
 
 
 def test_numbers_of_logs():

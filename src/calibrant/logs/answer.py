@@ -241,11 +241,7 @@ class LogFile(ABC):
 
 
 def lookup(place: Any, name: str) -> tuple[bool, Any]:
-    """Find a field by its name or dotted path.
-
-    >>> lookup({"scores": {"judge": {"value": 1}}}, "scores.judge.value")
-    (True, 1)
-    """
+    """Find a field by its name or dotted path."""
     if not isinstance(place, Mapping):
         return False, None
     if name in place:
