@@ -95,18 +95,15 @@ def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
 def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     kind = array.dtype.kind
     if kind not in "biufmM":
-        raise InvalidInputError(
-            f"column {name!r}", "must be numbers, dates or categories", f"got dtype {array.dtype}"
-        )
-    gaps = np.isnan(array) if kind == "f" else np.isnat(array) if kind in "mM" else None
-    if gaps is not None and gaps.any():
+        rule = "must be numbers, dates or categories"
+        raise InvalidInputError(f"column {name!r}", rule, f"got dtype {array.dtype}")
+    gaps = missing_among(array)
+    if gaps.any():
         inner = code_numbers(name, array[~gaps], nominal)
         codes = np.zeros(len(array), dtype=np.int32)
         codes[~gaps] = inner.codes + 1
         return Column(name, codes, [None, *inner.labels], nominal, True)
-    if len(array) == 0:
-        return Column(name, np.empty(0, dtype=np.int32), [], nominal)
-    low, high = (int(array.min()), int(array.max())) if kind in "biu" else (0, 2**63)
+    low, high = (int(array.min()), int(array.max())) if kind in "biu" and len(array) else (0, 2**63)
     if high - low > 4 * len(array) + 1024 or high >= 2**63:
         found, ranks = np.unique(array, return_inverse=True)
         return Column(name, ranks.reshape(-1), found, nominal)
@@ -126,9 +123,7 @@ class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
 
     @classmethod
     def of(cls, values: Sequence[Any], order: Sequence[Any]) -> Self:
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        made = array.view(cls)
+        made = _objects(values).view(cls)
         made.order = tuple(order)
         return made
 
@@ -288,10 +283,9 @@ class Feature:
             try:
                 numbers[code] = np.nan if label is None else value(label)
             except (TypeError, ValueError):
-                rule = "must be numbers" if self.kind == "number" else "must be dates or times"
-                raise InvalidInputError(
-                    f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {label!r}"
-                ) from None
+                kind = "numbers" if self.kind == "number" else "dates or times"
+                rule = f"must be {kind}, as when it was fitted"
+                raise InvalidInputError(f"column {self.name!r}", rule, f"got {label!r}") from None
         return numbers
 
     def to_dict(self) -> dict[str, Any]:
@@ -448,6 +442,11 @@ def _array(column: Any, subject: str) -> npt.NDArray[Any]:
         return exact_array(series) if order is None else OrderedValues.of(series.to_list(), order)
     array = to_array(column, subject)
     if array.dtype.kind in "US" and isinstance(column, list | tuple):
-        array = np.empty(len(column), dtype=object)
-        array[:] = column
+        return _objects(column)
+    return array
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
     return array

@@ -71,5 +71,4 @@ def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
 
 
 def _expit(x: Array) -> Array:
-    result: Array = 1.0 / (1.0 + np.exp(-x))
-    return result
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))

@@ -43,7 +43,7 @@ def resolve_inputs(
         hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
         raise InvalidInputError("arrays", "must not be combined with column names", hint=hint)
     for role, given in (("outcome", outcome), ("prediction", prediction)):
-        if given is None or (not isinstance(given, str) and (role == "outcome" or not _is_names(given))):
+        if not isinstance(given, str) and (role == "outcome" or not _is_names(given)):
             raise InvalidInputError(role, "must name a column of the frame", f"got {given!r}")
     several = not isinstance(prediction, str)
     predictions = _listed(prediction)

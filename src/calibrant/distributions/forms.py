@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -13,15 +12,7 @@ from calibrant.clusters import Clusters, clusters_of
 from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewClustersError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inputs import (
-    check_aligned,
-    check_missing,
-    numeric_vector,
-    row_labels,
-    subject_of,
-    to_array,
-)
-from calibrant.kernels.ordering import RowIndex, canonical
+from calibrant.inputs import check_aligned, check_missing, numeric_vector, row_labels, subject_of, to_array
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -307,12 +298,6 @@ class ForecastRows:
             return [self.y, *self.form.values.T]
         quantiles = (self.form.quantile(level)[0] for level in self.form.levels)
         return [self.y, *self.form.pit(self.y), *quantiles]
-
-    def in_order(self, others: Sequence[npt.NDArray[Any]] = ()) -> RowIndex:
-        """Return an order of the records that only depends on what they hold, and on `others`."""
-        hashed = [(column + 0.0).view(np.uint64) for column in self.columns[1:]]
-        codes = [] if self.clusters is None else [self.clusters.codes]
-        return canonical(self.y, self.y, None, [*hashed, *codes, *others])[0]
 
     def forecasts(self, hit: npt.NDArray[np.bool_], predicted: Array) -> Forecasts:
         """Return the records of one yes or no question about the outcomes."""

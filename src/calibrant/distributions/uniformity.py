@@ -24,6 +24,7 @@ from calibrant.distributions.forms import (
 from calibrant.formatting import percent, pluralize, pvalue_phrase
 from calibrant.inference.pvalues import exceedance
 from calibrant.inputs import whole_number
+from calibrant.kernels.ordering import canonical
 from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import DRAWS, in_blocks
 from calibrant.records import Missing
@@ -170,7 +171,11 @@ def pit_of(given: ForecastRows, bins: int | None = None, groups: Sequence[npt.ND
     edges = np.linspace(0, 1, whole_number("bins", bins, 2, 1000) + 1)
     values, rng = low.copy(), np.random.default_rng([given.seed, 1])
     jumps = bool(np.any(high > low))
-    order = given.in_order(groups) if jumps else np.arange(len(low))
+    order = np.arange(len(low))
+    if jumps:  # drawn in an order that depends on what records hold alone, not on that of the rows
+        hashed = [(column + 0.0).view(np.uint64) for column in given.columns[1:]]
+        codes = [] if given.clusters is None else [given.clusters.codes]
+        order = canonical(given.y, given.y, None, [*hashed, *codes, *groups])[0]
     start, width = low[order], (high - low)[order]
     values[order] += width * rng.random(len(low))
     if not isinstance(given.form, Distribution):

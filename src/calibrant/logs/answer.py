@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +113,7 @@ def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | Non
     texts = [str(token["token"]).translate({ord("▁"): " ", ord("Ġ"): " "}) for token in tokens]
     found = last_match(ANSWER_LETTER, "".join(texts))
     if found is not None and found.group(1) in letters:
-        end = 0
-        for position, text in enumerate(texts):
-            end += len(text)
-            if found.start(1) < end:
-                return position
+        return bisect_right(list(accumulate(map(len, texts))), found.start(1))
     letter_tokens = [k for k, text in enumerate(texts) if text.strip(LETTER_PADDING) in tuple(letters)]
     return letter_tokens[-1] if letter_tokens else None
 

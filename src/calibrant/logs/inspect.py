@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from calibrant.errors import Hint
@@ -41,7 +42,7 @@ class InspectLog(LogFile):
         """Read task, model and version; a run that was stopped has no header, but a journal."""
         self._archive = Archive(self.path) if is_zip(self.path) else None
         self._kind: str | None = self.options.confidence
-        header: Any = {}
+        header: Any
         if self._archive is not None:
             found = {}
             for member in self._archive.members():
@@ -55,11 +56,8 @@ class InspectLog(LogFile):
             header = self._archive.load(found.get(HEADER_MEMBER) or found[START_MEMBER])
             self.notes["unfinished"] += int(HEADER_MEMBER not in found)
         else:
-            for key, value, _ in object_items(self.path, "samples"):
-                if key in ("status", "eval"):
-                    header[key] = value
-                if len(header) == 2:
-                    break
+            items = object_items(self.path, "samples")
+            header = dict(islice(((k, value) for k, value, _ in items if k in ("status", "eval")), 2))
         about = header.get("eval") if isinstance(header, Mapping) else None
         if not isinstance(about, Mapping):
             raise self.refused("header", "eval", "must be an object", f"got {type(about).__name__}")

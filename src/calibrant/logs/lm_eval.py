@@ -217,14 +217,12 @@ class LmEvalLog(LogFile):
         texts = [str(text) for text in sample["resps"][0]]
         if self.options.confidence != "agreement":
             return self.stated.read(texts[0]), "text"
-        answers = texts
         if self.options.pattern is not None:
-            answers = [self.stated.find(text) or NO_MATCH for text in texts]
+            texts = [self.stated.find(text) or NO_MATCH for text in texts]
         filtered = sample["filtered_resps"][0] if sample["filtered_resps"] else None
-        graded = normalized(str(filtered))
-        if filtered is None or str(filtered) == NO_MATCH or len(answers) < 2:
+        if filtered is None or str(filtered) == NO_MATCH or len(texts) < 2:
             return NAN, "agreement"
-        return sum(normalized(one) == graded for one in answers) / len(answers), "agreement"
+        return [normalized(text) for text in texts].count(normalized(str(filtered))) / len(texts), "agreement"
 
     def _text_metric(self, sample: Mapping[str, Any], where: str) -> str:
         logged = sample.get("metrics")
@@ -281,17 +279,16 @@ class _Filters:
         self._seen: dict[str | None, bytearray] = {}
 
     def keep(self, sample: Mapping[str, Any], where: str) -> bool:
-        name: str | int | None = sample.get("filter")
-        block = self._count(sample.get("filter"), sample["doc_id"], where)
-        names: list[Any] = [self._first, name]
-        if name is None:
+        given = sample.get("filter")
+        block = self._count(given, sample["doc_id"], where)
+        name = given
+        if given is None:
             name = self._names[block] if block < len(self._names) else block
-            names = self._names or [0, 1]
-        if self._first is None:
-            self._first = name
+        self._first = name if self._first is None else self._first
         if self._wanted is not None:
             return str(name) == str(self._wanted) or block == self._wanted
         if name != self._first:
+            names: list[Any] = [self._first, name] if given is not None else [*self._names] or [0, 1]
             got, hint = f"got {' and '.join(map(str, names))}", Hint("{}", filter=names[0])
             raise self._log.refused(where, "filter", "must be chosen where there are several", got, hint)
         return True
