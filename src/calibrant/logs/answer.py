@@ -57,31 +57,6 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     return next(iter(deque(pattern.finditer(text), maxlen=1)), None)
 
 
-class StatedConfidence:
-    def __init__(self, pattern: str | None, scale: float | None) -> None:
-        try:
-            self._pattern = re.compile(STATED_CONFIDENCE if pattern is None else pattern)
-        except re.error as error:
-            rule = "must be a regular expression"
-            raise InvalidInputError("pattern", rule, f"got {pattern!r}: {error}") from None
-        self._group, self._scale = min(1, self._pattern.groups), scale
-
-    def find(self, text: str) -> str | None:
-        found = last_match(self._pattern, text)
-        return None if found is None else found.group(self._group)
-
-    def read(self, text: str) -> float:
-        """Return the confidence as a probability, NaN if there is none or it is beyond 100%.
-
-        >>> [StatedConfidence(None, None).read(f"Confidence: {x}") for x in ("85%", "0.98", "8/10", "40")]
-        [0.85, 0.98, 0.8, 0.4]
-        """
-        found = last_match(self._pattern, text)
-        if found is None:
-            return NAN
-        return probability_of(found.group(self._group) or "", text[found.end(self._group) :], self._scale)
-
-
 def probability_of(number: str, following: str = "", scale: float | None = None) -> float:
     """Return a stated number as a probability: percent by its sign or size, fractions as written."""
     text = number.strip()
@@ -167,11 +142,31 @@ class Options:
             raise reject_name("confidence", str(self.confidence), list(CONFIDENCE_KINDS))
         if self.partial not in PARTIAL_CHOICES:
             raise reject_name("partial", str(self.partial), list(PARTIAL_CHOICES))
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            rule = "must be a regular expression"
+            raise InvalidInputError("pattern", rule, f"got {self.pattern!r}: {error}") from None
         if self.scale is not None and not self.scale > 0:
             raise InvalidInputError("scale", "must be above 0", f"got {self.scale}")
         if self.field is not None and self.confidence is not None:
             got = f"got confidence={self.confidence!r} and field={self.field!r}"
             raise InvalidInputError("confidence", "must have one source", got, "leave one out")
+
+    def stated_number(self, text: str) -> tuple[str, str] | None:
+        """Return the last number that a text states where the pattern expects it, and the text after it."""
+        pattern = re.compile(STATED_CONFIDENCE if self.pattern is None else self.pattern)
+        found, group = last_match(pattern, text), min(1, pattern.groups)
+        return None if found is None else (found.group(group) or "", text[found.end(group) :])
+
+    def stated_confidence(self, text: str) -> float:
+        """Return the confidence as a probability, NaN if there is none or it is beyond 100%.
+
+        >>> [Options().stated_confidence(f"Confidence: {x}") for x in ("85%", "0.98", "8/10", "40")]
+        [0.85, 0.98, 0.8, 0.4]
+        """
+        found = self.stated_number(text)
+        return NAN if found is None else probability_of(*found, self.scale)
 
 
 @dataclass
@@ -188,7 +183,6 @@ class LogFile(ABC):
     near_field: dict[str, None] = field(default_factory=dict)  # fields of the first sample without it
 
     def __post_init__(self) -> None:
-        self.stated = StatedConfidence(self.options.pattern, self.options.scale)
         with self.checked("header"):
             self.read_header()
 

@@ -178,7 +178,7 @@ class InspectLog(LogFile):
             if tokens:
                 self._from_tokens(answer, sample, score, tokens, where)
         else:
-            answer.source, answer.confidence = "text", self.stated.read(completion(sample))
+            answer.source, answer.confidence = "text", self.options.stated_confidence(completion(sample))
 
     def _from_tokens(
         self, answer: Answer, sample: Mapping[str, Any], score: Mapping[str, Any], tokens: Any, where: str

@@ -216,9 +216,10 @@ class LmEvalLog(LogFile):
     def _text(self, sample: Mapping[str, Any]) -> tuple[float, str]:
         texts = [str(text) for text in sample["resps"][0]]
         if self.options.confidence != "agreement":
-            return self.stated.read(texts[0]), "text"
+            return self.options.stated_confidence(texts[0]), "text"
         if self.options.pattern is not None:
-            texts = [self.stated.find(text) or NO_MATCH for text in texts]
+            stated = (self.options.stated_number(text) or ("", "") for text in texts)
+            texts = [number or NO_MATCH for number, _ in stated]
         filtered = sample["filtered_resps"][0] if sample["filtered_resps"] else None
         if filtered is None or str(filtered) == NO_MATCH or len(texts) < 2:
             return NAN, "agreement"
