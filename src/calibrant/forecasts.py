@@ -206,7 +206,7 @@ class Forecasts:
         known = self.record_outcomes is not None
         rates = np.repeat(outcomes / self.weights, self.counts) if known else None
         other.__dict__.update(self.__dict__, outcomes=outcomes, record_outcomes=rates)
-        for derived in ("residuals", "curve", "records", "_source", "_probe"):
+        for derived in ("residuals", "curve", "records", "_source", "_probe", "_merged"):
             other.__dict__.pop(derived, None)
         return other
 

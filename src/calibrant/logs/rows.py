@@ -8,7 +8,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -94,16 +94,13 @@ class LogSummary:
             sentences.append(f"No answer has a confidence: {WITHOUT_CONFIDENCE}.")
         elif self.missing_confidence:
             sentences.append(f"{self.missing_confidence:,} of {self.samples:,} answers have no confidence.")
-        notes = ((NOTE_TEXTS[key], count) for key, count in self.notes.items() if count)
-        return sentences + [text.format(f"{count:,}") for text, count in notes]
+        return sentences + [NOTE_TEXTS[key].format(f"{count:,}") for key, count in (+self.notes).items()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        given["sources"] = {source: meaning(source) for source in self.sources}
-        del given["topics"], given["choices"]
-        given["notes"] = {key: count for key, count in self.notes.items() if count}
-        return given
+        given = {name: value for name, value in vars(self).items() if name not in ("topics", "choices")}
+        sources = {source: meaning(source) for source in self.sources}
+        return {**given, "sources": sources, "notes": dict(+self.notes)}
 
 
 def read(
