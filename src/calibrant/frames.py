@@ -125,7 +125,7 @@ def repeated_names(subject: str, error: Exception) -> InvalidInputError:
 
 
 def collect(table: Any) -> Any:
-    """Return a lazy frame of narwhals as one in memory, and one that is there already as it is."""
+    """Read a lazy frame of narwhals into memory; return any other frame unchanged."""
     import narwhals as nw
 
     if not isinstance(table, nw.LazyFrame):

@@ -97,7 +97,7 @@ class TableOfTests(Result):
 
 
 def enough_draws(asked: int, tests: int) -> int:
-    """Return the draws, more if one of so many tests could not be off beyond chance with them."""
+    """Return the number of draws, raised where fewer could not reject any of the tests (Holm)."""
     return max(asked, math.ceil(tests / ALPHA))
 
 

@@ -32,7 +32,7 @@ from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MAX_BINS = 20
 TIE_DRAWS = 50  # over which statistics are averaged where F(y) is drawn
-MAX_PATTERNS = 2000  # kinds of rows that are drawn; beyond, some stand for all
+MAX_PATTERNS = 2000  # kinds of rows that are drawn; beyond, some represent all
 MAX_SIMULATED = 20_000  # records per draw; beyond, their law is rescaled
 TESTS = ("kuiper", "ks", "cramer-von-mises")
 

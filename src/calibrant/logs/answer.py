@@ -72,7 +72,7 @@ def probability_of(number: str, following: str = "", scale: float | None = None)
 
 
 def field_number(value: Any, scale: float | None) -> float:
-    """Return the number of a field: NaN where it is missing, infinity where it is none."""
+    """Return the number in a field: NaN where it is missing, infinity where it is not a number."""
     if isinstance(value, str) and value.strip().endswith("%"):
         return probability_of(value)
     with suppress(ValueError):
