@@ -28,7 +28,7 @@ def picture() -> bytes:
         raise SystemExit("make_picture.py needs a Chromium")
     data = demonstration(20_000, seed=1)
     title = "Generated loans: 20,000 predicted default probabilities"
-    evaluation = evaluate(data.outcome, data.prediction, groups={"employment": data.employment}, title=title)
+    evaluation = evaluate(data["default"], data["p"], groups={"employment": data["employment"]}, title=title)
     with tempfile.TemporaryDirectory() as folder:
         page = evaluation.to_html(Path(folder) / "report.html")
         browser = Chromium(program, Path(folder) / "profile")

@@ -15,6 +15,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant import Forecasts
+from calibrant.inference.bootstrap import levels_to_simulate
 
 Y = [0, 1, 1, 0, 1]
 P = [0.2, 0.7, 0.7, 0.7, 1.0]
@@ -229,3 +230,12 @@ def test_the_two_call_forms_do_not_mix():
 
 def test_a_measure_can_be_pickled_like_a_function():
     assert pickle.loads(pickle.dumps(cb.kuiper_error)) is cb.kuiper_error
+
+
+def test_other_outcomes_forget_how_many_levels_were_merged():
+    p = np.linspace(0.01, 0.99, 3000)
+    f = Forecasts(np.random.default_rng(0).random(3000) < p**2, p)
+    smooth = cb.measures()["smooth"]
+    assert levels_to_simulate(f, smooth).base_rate == pytest.approx(f.base_rate)
+    other = f.with_outcomes(f.weights * f.values)
+    assert levels_to_simulate(other, smooth).base_rate == pytest.approx(other.base_rate) != f.base_rate

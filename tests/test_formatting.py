@@ -76,6 +76,8 @@ from calibrant import formatting as f
         (f.between_text(0.5, 0.5), "at 50%"),
         ((f.pluralize(1, "row"), f.pluralize(1234, "row")), ("1 row", "1,234 rows")),
         (f.pluralize(0, "class", "classes"), "0 classes"),
+        ((f.p_equals("0.05"), f.p_equals("<0.001")), ("p = 0.05", "p < 0.001")),
+        (f.round_up(1234), 1300),
     ],
 )  # fmt: skip
 def test_written(written, expected):

@@ -114,6 +114,12 @@ def test_compare_names_its_columns():
         cb.compare(frame, outcome="won", prediction="a")
 
 
+def test_names_of_groups_become_their_columns():
+    frame = {"won": [0, 1], "chance": [0.2, 0.7], "team": ["a", "b"]}
+    given = resolve_inputs(frame, outcome="won", prediction="chance", groups=["team"])
+    assert given.extra == {"groups": {"team": ["a", "b"]}}
+
+
 def test_names_that_are_no_columns_of_predictions_are_refused():
     frame = pd.DataFrame({"y": [0, 1], "p": [0.2, 0.3]})
     for wrong in (3, [], ["p", 3]):

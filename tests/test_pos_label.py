@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant.inputs import outcomes_of
+from calibrant.inputs import label_hint, outcomes_of
 
 RNG = np.random.default_rng(5)
 P = np.round(RNG.uniform(0.05, 0.95, 200), 2)
@@ -82,6 +82,8 @@ def test_labels_that_leave_doubt_are_refused(y, label, message):
 def test_one_label_alone_is_enough():
     assert outcomes_of(["no", "no"], "y", "yes").tolist() == [False, False]
     assert outcomes_of(["yes"], "y", "yes").tolist() == [True]
+    assert str(outcomes_of(["yes", "no", None], "y", "yes").tolist()) == "[1.0, 0.0, nan]"
+    assert label_hint(["no", "yes"]) == """pass pos_label="yes" if 'yes' counts as 1 and 'no' as 0"""
 
 
 def test_missing_labels_stay_missing():

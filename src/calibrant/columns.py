@@ -16,7 +16,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, open_frame
-from calibrant.inputs import check_aligned, check_same_length, is_missing, to_array
+from calibrant.inputs import check_aligned, check_same_length, is_missing, missing_among, to_array
 from calibrant.results import Array
 
 Codes = npt.NDArray[Any]
@@ -54,10 +54,8 @@ def code_labels(
 ) -> Column:
     """Renumber codes by the order given, or that of the labels' names; missing comes first."""
     known = [label for label in labels if label is not None]
-    if order is None:
-        known.sort(key=lambda label: (type(label).__name__, str(label)))
-    else:
-        known.sort(key={label: place for place, label in enumerate(order)}.__getitem__)
+    places = None if order is None else {label: place for place, label in enumerate(order)}
+    known.sort(key=lambda one: places[one] if places else (type(one).__name__, str(one)))
     gaps = len(known) < len(labels)
     table = [None, *known] if gaps else known
     place = {label: code for code, label in enumerate(table)}
@@ -89,8 +87,6 @@ def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
         hint = "make a column of each part, or leave the column out"
         raise InvalidInputError(f"column {name!r}", "must have one value per row", got, hint) from None
     labels = [None if is_missing(item) else item for item in table]
-    if labels.count(None) < 2:
-        return codes, labels
     merged: dict[Any, int] = {}  # several kinds of missing are one
     renumbered = np.array([merged.setdefault(label, len(merged)) for label in labels], dtype=np.int32)
     return renumbered[codes], list(merged)
@@ -99,18 +95,15 @@ def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
 def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     kind = array.dtype.kind
     if kind not in "biufmM":
-        raise InvalidInputError(
-            f"column {name!r}", "must be numbers, dates or categories", f"got dtype {array.dtype}"
-        )
-    gaps = np.isnan(array) if kind == "f" else np.isnat(array) if kind in "mM" else None
-    if gaps is not None and gaps.any():
+        rule = "must be numbers, dates or categories"
+        raise InvalidInputError(f"column {name!r}", rule, f"got dtype {array.dtype}")
+    gaps = missing_among(array)
+    if gaps.any():
         inner = code_numbers(name, array[~gaps], nominal)
         codes = np.zeros(len(array), dtype=np.int32)
         codes[~gaps] = inner.codes + 1
         return Column(name, codes, [None, *inner.labels], nominal, True)
-    if len(array) == 0:
-        return Column(name, np.empty(0, dtype=np.int32), [], nominal)
-    low, high = (int(array.min()), int(array.max())) if kind in "biu" else (0, 2**63)
+    low, high = (int(array.min()), int(array.max())) if kind in "biu" and len(array) else (0, 2**63)
     if high - low > 4 * len(array) + 1024 or high >= 2**63:
         found, ranks = np.unique(array, return_inverse=True)
         return Column(name, ranks.reshape(-1), found, nominal)
@@ -124,20 +117,13 @@ def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
 
 
 class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
-    """An array of objects that remembers the order of its categories, lowest first.
-
-    >>> values = OrderedValues.of(["high", "low", None], ["low", "high"])
-    >>> values[[True, False, True]].order
-    ('low', 'high')
-    """
+    """An array of objects that remembers the order of its categories, lowest first."""
 
     order: tuple[Any, ...]
 
     @classmethod
     def of(cls, values: Sequence[Any], order: Sequence[Any]) -> Self:
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        made = array.view(cls)
+        made = _objects(values).view(cls)
         made.order = tuple(order)
         return made
 
@@ -263,6 +249,7 @@ def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
 
 
 Kind = Literal["number", "moment", "ordered", "category"]
+MOMENTS = (np.datetime64, np.timedelta64, date, time, timedelta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +266,7 @@ class Feature:
         types = set(map(type, known))  # a number may have as many labels as rows, but few types
         if not column.nominal and all(issubclass(one, Real | Decimal) for one in types):
             return cls(column.name, "number")
-        moments = np.datetime64 | np.timedelta64 | date | time | timedelta
-        if not column.nominal and all(issubclass(one, moments) for one in types):
+        if not column.nominal and all(issubclass(one, MOMENTS) for one in types):
             return cls(column.name, "moment")
         return cls(column.name, "category" if column.nominal else "ordered", tuple(map(_plain, known)))
 
@@ -297,10 +283,9 @@ class Feature:
             try:
                 numbers[code] = np.nan if label is None else value(label)
             except (TypeError, ValueError):
-                rule = "must be numbers" if self.kind == "number" else "must be dates or times"
-                raise InvalidInputError(
-                    f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {label!r}"
-                ) from None
+                kind = "numbers" if self.kind == "number" else "dates or times"
+                rule = f"must be {kind}, as when it was fitted"
+                raise InvalidInputError(f"column {self.name!r}", rule, f"got {label!r}") from None
         return numbers
 
     def to_dict(self) -> dict[str, Any]:
@@ -424,9 +409,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 def cluster_labels(given: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
     (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
-    if labels.dtype.kind != "O":
-        return labels, np.asarray(labels != labels)
-    return labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
+    return labels, missing_among(labels)
 
 
 def number_labels(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], int]:
@@ -459,6 +442,11 @@ def _array(column: Any, subject: str) -> npt.NDArray[Any]:
         return exact_array(series) if order is None else OrderedValues.of(series.to_list(), order)
     array = to_array(column, subject)
     if array.dtype.kind in "US" and isinstance(column, list | tuple):
-        array = np.empty(len(column), dtype=object)
-        array[:] = column
+        return _objects(column)
+    return array
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
     return array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,49 +18,10 @@ TRUTH = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demonstration:
-    """Loans: predicted and true probability of default, the outcome, and who the borrowers are."""
-
-    outcome: npt.NDArray[np.bool_]
-    prediction: Array
-    probability: Array  # the truth that the outcomes were drawn from
-    older: Array  # what a weaker model predicted, which knows its limits
-    employment: npt.NDArray[np.str_]
-    region: npt.NDArray[np.str_]
-    age: npt.NDArray[np.int64]
-    month: npt.NDArray[np.int64]
-    seed: int
-    truth: str = TRUTH
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The loans as a table that the model's owner would have: without the true probability."""
-        return {
-            "default": self.outcome.astype(np.int64),
-            "p": self.prediction,
-            "p_old": self.older,
-            "employment": self.employment,
-            "region": self.region,
-            "age": self.age,
-            "month": self.month,
-        }
-
-    def as_csv(self) -> str:
-        lines = zip(*(column.tolist() for column in self.columns.values()), strict=True)
-        return "\n".join([",".join(self.columns), *(",".join(map(str, line)) for line in lines), ""])
-
-
-def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
-    """Generate loans whose predicted default probabilities are wrong in a known way.
-
-    >>> d = demonstration(1000, seed=1)
-    >>> len(d.outcome), bool(d.prediction.min() > 0), bool(d.prediction.max() < 1)
-    (1000, True, True)
-    """
+def demonstration(rows: int = 20_000, seed: int = 1) -> dict[str, npt.NDArray[Any]]:
+    """Generate loans whose predicted default probabilities are wrong in a known way."""
     whole_number("rows", rows, 1)
-    seed = recorded_seed(seed)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(recorded_seed(seed))
     employment = rng.choice(
         ["employed", "self-employed", "retired", "student"], rows, p=[0.62, 0.14, 0.16, 0.08]
     )
@@ -69,13 +29,17 @@ def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
     age = np.clip(rng.gamma(9.0, 5.0, rows), 18, 90).astype(np.int64)
     score = rng.normal(-1.9, 1.1, rows) - 0.01 * (age - 45)  # what the model believes, on the logit scale
     truth = 0.8 * (score + 1.9) - 1.9 + 0.35 * (employment == "self-employed")
-    probability = _expit(truth)
-    outcome = rng.random(rows) < probability
-    older = 0.55 * (score + 1.9) - 1.75 + rng.normal(0, 0.4, rows)
-    month = 1 + np.arange(rows) * 12 // rows
-    return Demonstration(
-        outcome, _expit(score), probability, _expit(older), employment, region, age, month, seed
-    )
+    outcome = rng.random(rows) < _expit(truth)
+    older = 0.55 * (score + 1.9) - 1.75 + rng.normal(0, 0.4, rows)  # a weaker model that knows its limits
+    return {
+        "default": outcome.astype(np.int64),
+        "p": _expit(score),
+        "p_old": _expit(older),
+        "employment": employment,
+        "region": region,
+        "age": age,
+        "month": 1 + np.arange(rows) * 12 // rows,
+    }
 
 
 def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
@@ -103,9 +67,8 @@ def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
     >>> len(load_demo(100)["p"])
     100
     """
-    return to_first_frame(demonstration(rows, seed).columns)
+    return to_first_frame(demonstration(rows, seed))
 
 
 def _expit(x: Array) -> Array:
-    result: Array = 1.0 / (1.0 + np.exp(-x))
-    return result
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from calibrant.columns import cluster_labels
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import format_mean
 from calibrant.frames import resolve_inputs
-from calibrant.inputs import any_fraction
 from calibrant.parallel import chunked_sum, cumulative, dot
 from calibrant.records import Missing, Records, ValidRows, check_records, warn_if_swapped
 from calibrant.results import Array
@@ -24,13 +23,13 @@ from calibrant.results import Array
 Counts = npt.NDArray[np.int64]
 
 
-def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
+def merged_labels(checked: ValidRows) -> dict[str, Any]:
     """Sort and merge unweighted 0/1 data by one vectorized sort of exact integer keys."""
-    n = len(p)
+    n = len(checked)
     # a float64 in [0, 1] has its two top bits clear: (bits << 1) | y orders by prediction, then outcome
-    key = (p + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
+    key = (checked.prediction + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
     np.left_shift(key, np.uint64(1), out=key)
-    np.bitwise_or(key, y.astype(np.uint8), out=key)
+    np.bitwise_or(key, checked.outcome.astype(np.uint8), out=key)
     key.sort()
     ones = key.astype(np.uint8) & np.uint8(1)
     np.right_shift(key, np.uint64(1), out=key)
@@ -41,25 +40,27 @@ def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
         starts = _after(changes)
         key, counts = key[starts], np.diff(starts, append=n)
         sums = np.add.reduceat(ones, starts, dtype=np.int64)
-    merged = {"values": key.view(np.float64), "outcomes": sums / float(n), "counts": counts, "n": n}
-    return {**merged, "record_weights": None, "record_outcomes": None}
+    merged = {"values": key.view(np.float64), "outcomes": sums / float(n), "counts": counts}
+    return {**merged, "total_weight": checked.largest * n, "binary": True}
 
 
-def merged_records(records: Records, binary: bool) -> dict[str, Any]:
+def merged_records(records: Records) -> dict[str, Any]:
     """Merge records in canonical order, so that every sum is the same in its last digit for any row order."""
     n, weight, outcome = len(records), records.weight, records.outcome
     starts = _after(records.prediction[1:] != records.prediction[:-1])
-    merged = {"values": records.prediction[starts], "counts": np.diff(starts, append=n), "n": n}
+    merged: dict[str, Any] = {"values": records.prediction[starts], "counts": np.diff(starts, append=n)}
+    merged |= {"binary": records.binary, "total_weight": records.largest * n}
     if not records.weighted:
         sums = np.add.reduceat(outcome, starts)
-        kept = None if binary else outcome
-        return {**merged, "outcomes": sums / n, "record_weights": None, "record_outcomes": kept}
-    weight = weight / weight.sum()
+        return {**merged, "outcomes": sums / n, "record_outcomes": None if merged["binary"] else outcome}
+    total = weight.sum()
+    weight = weight / total
     product = weight * outcome
     outcomes = np.add.reduceat(product, starts)
     np.multiply(weight, weight, out=product)  # fresh memory costs more than the product
     return {
         **merged,
+        "total_weight": records.largest * float(total),
         "outcomes": outcomes,
         "weights": np.add.reduceat(weight, starts),
         "squared_weights": np.add.reduceat(product, starts),
@@ -109,9 +110,9 @@ class Forecasts:
     total_weight: float  # before normalization
     binary: bool  # every outcome is 0 or 1
     dropped: int  # rows left out because a value was missing
-    record_weights: Array | None  # normalized, in the order of the levels; None when all weigh the same
-    record_outcomes: Array | None  # in that order; None for a sketch, and for 0/1 without weights
-    cells: Cells | None  # None for exact data
+    record_weights: Array | None = None  # normalized, by level; None when all weigh the same
+    record_outcomes: Array | None = None  # in that order; None for a sketch, and for 0/1 without weights
+    cells: Cells | None = None  # None for exact data
     censoring: Censored | None = None  # known where rows were censored: weights then follow the outcome
     clusters: Clusters | None = None  # rows that belong together, in the order of the levels
 
@@ -147,27 +148,12 @@ class Forecasts:
     @classmethod
     def of_checked(cls, checked: ValidRows) -> Forecasts:
         """Merge rows that have been checked; labels of equal weight need not be put in order first."""
-        self = cls.__new__(cls)
-        self._take(checked)
-        return self
+        return cls.__new__(cls)._take(checked)
 
     @classmethod
     def of_records(cls, records: Records) -> Forecasts:
         """Merge records that are in order already; they stay at hand."""
-        self = cls.__new__(cls)
-        total = float(records.weight.sum()) if records.weighted else float(len(records))
-        binary = not any_fraction(records.outcome)
-        self.__dict__.update(
-            merged_records(records, binary),
-            cells=None,
-            binary=binary,
-            dropped=records.dropped,
-            total_weight=records.largest * total,
-            records=records,
-            censoring=records.censoring,
-        )
-        self._freeze()
-        return self
+        return cls.__new__(cls)._set(records, **merged_records(records), records=records)
 
     @classmethod
     def from_levels(
@@ -189,10 +175,7 @@ class Forecasts:
     ) -> Forecasts:
         """Build from levels that are already distinct, ascending and normalized (a sketch, a slice)."""
         known = {name: given for name, given in locals().items() if name != "cls"}
-        self = cls.__new__(cls)
-        self.__dict__.update(known, n=int(counts.sum()))
-        self._freeze()
-        return self
+        return cls.__new__(cls)._set(n=int(counts.sum()), **known)
 
     def with_clusters(self, labels: Any, missing: Missing = "error") -> Forecasts:
         """Return the same forecasts that know which rows belong together: `labels` has one for each row.
@@ -223,7 +206,7 @@ class Forecasts:
         known = self.record_outcomes is not None
         rates = np.repeat(outcomes / self.weights, self.counts) if known else None
         other.__dict__.update(self.__dict__, outcomes=outcomes, record_outcomes=rates)
-        for derived in ("residuals", "curve", "records", "_source", "_probe"):
+        for derived in ("residuals", "curve", "records", "_source", "_probe", "_merged"):
             other.__dict__.pop(derived, None)
         return other
 
@@ -237,20 +220,20 @@ class Forecasts:
         other.__dict__["record_outcomes"] = outcomes
         return other
 
-    def _take(self, checked: ValidRows) -> None:
-        if checked.weight is not None or not checked.binary:
-            self.__dict__.update(Forecasts.of_records(Records.of(checked)).__dict__)
-            self.__dict__.pop("records")  # made again when they are asked for
-        else:
-            self.__dict__.update(
-                merged_labels(checked.outcome, checked.prediction),
-                cells=None,
-                binary=True,
-                dropped=checked.dropped,
-                total_weight=checked.largest * len(checked),
-            )
-        self.__dict__.update(_source=checked, censoring=checked.censoring, _probe=_probe(checked))
-        self._freeze()
+    def _take(self, checked: ValidRows) -> Self:
+        """Merge the rows; their records are made, perhaps again, when they are asked for."""
+        simple = checked.weight is None and checked.binary
+        merged = merged_labels(checked) if simple else merged_records(Records.of(checked))
+        return self._set(checked, **merged, _source=checked, _probe=_probe(checked))
+
+    def _set(self, rows: ValidRows | None = None, **parts: Any) -> Self:
+        if rows is not None:
+            parts |= {"n": len(rows), "dropped": rows.dropped, "censoring": rows.censoring}
+        for item in parts.values():
+            if isinstance(item, np.ndarray):
+                item.flags.writeable = False
+        self.__dict__.update(parts)
+        return self
 
     @cached_property
     def records(self) -> Records:
@@ -270,11 +253,6 @@ class Forecasts:
             rule = "must not change while Forecasts made of them are in use"
             raise InvalidInputError("y_true and y_prob", rule, hint="pass copies")
         return made
-
-    def _freeze(self) -> None:
-        for item in self.__dict__.values():
-            if isinstance(item, np.ndarray):
-                item.flags.writeable = False
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("Forecasts cannot be changed; make a new one")

@@ -83,11 +83,7 @@ def at_floor(pvalue: float | None, draws: int) -> bool:
 
 
 def p_equals(shown: str) -> str:
-    """Put "p =", or "p" and the sign of a bound, before a p-value as written by the functions above.
-
-    >>> p_equals("0.05"), p_equals("<0.001")
-    ('p = 0.05', 'p < 0.001')
-    """
+    """Put "p =", or "p" and the sign of a bound, before a p-value as written by the functions above."""
     return f"p {shown[0]} {shown[1:].lstrip()}" if shown[0] in "<≤" else f"p = {shown}"
 
 
@@ -178,11 +174,7 @@ def pluralize(count: int, noun: str, several: str = "") -> str:
 
 
 def round_up(count: int) -> int:
-    """Round a number of records up to two digits.
-
-    >>> round_up(1234)
-    1300
-    """
+    """Round a number of records up to two digits."""
     unit: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // unit) * unit
 

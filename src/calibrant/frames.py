@@ -33,10 +33,6 @@ def resolve_inputs(
     """Return arrays as they were given, or the columns of the frame `y_true` that the names call for.
 
     In `extra` (groups, covariates, clusters), column names are replaced by the columns; the rest is kept.
-
-    >>> frame = {"won": [0, 1], "chance": [0.2, 0.7], "team": ["a", "b"]}
-    >>> resolve_inputs(frame, outcome="won", prediction="chance", groups=["team"]).extra
-    {'groups': {'team': ['a', 'b']}}
     """
     if outcome is None and prediction is None and weight is None:
         if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):
@@ -47,7 +43,7 @@ def resolve_inputs(
         hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
         raise InvalidInputError("arrays", "must not be combined with column names", hint=hint)
     for role, given in (("outcome", outcome), ("prediction", prediction)):
-        if given is None or (not isinstance(given, str) and (role == "outcome" or not _is_names(given))):
+        if not isinstance(given, str) and (role == "outcome" or not _is_names(given)):
             raise InvalidInputError(role, "must name a column of the frame", f"got {given!r}")
     several = not isinstance(prediction, str)
     predictions = _listed(prediction)
@@ -74,9 +70,8 @@ def resolve_inputs(
 
 
 def _is_names(given: Any) -> bool:
-    if isinstance(given, str):
-        return True
-    return isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
+    listed = isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
+    return isinstance(given, str) or listed
 
 
 def _listed(names: Any) -> list[str]:
@@ -130,7 +125,7 @@ def repeated_names(subject: str, error: Exception) -> InvalidInputError:
 
 
 def collect(table: Any) -> Any:
-    """Return a lazy frame of narwhals as one in memory, and one that is there already as it is."""
+    """Read a lazy frame of narwhals into memory; return any other frame unchanged."""
     import narwhals as nw
 
     if not isinstance(table, nw.LazyFrame):

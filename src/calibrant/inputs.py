@@ -127,11 +127,7 @@ def _one_dimensional(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
 
 
 def label_hint(labels: list[Any]) -> str:
-    """Name both labels and the option that says which of them counts as 1.
-
-    >>> print(label_hint(["no", "yes"]))
-    pass pos_label="yes" if 'yes' counts as 1 and 'no' as 0
-    """
+    """Name both labels and the option that says which of them counts as 1."""
     if len(labels) == 2:
         one, two = labels
         return Hint(f"pass {{}} if {two!r} counts as 1 and {one!r} as 0", pos_label=two)
@@ -173,11 +169,7 @@ def is_missing(item: object) -> bool:
 
 
 def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]:
-    """Return outcomes as numbers: as they are, or 1 where the label is `pos_label` and 0 for the other.
-
-    >>> outcomes_of(["yes", "no", None], "y_true", "yes").tolist()
-    [1.0, 0.0, nan]
-    """
+    """Return outcomes as numbers: as they are, or 1 where the label is `pos_label` and 0 for the other."""
     if pos_label is None:
         return numeric_vector(data, name, labels=True)
     array = _one_dimensional(to_array(data, name), name)
@@ -191,19 +183,22 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
         hint = "reduce several classes with one_vs_rest; leave pos_label out for numbers from 0 to 1"
         rule = "must hold two labels where pos_label is given"
         raise InvalidInputError(name, rule, f"got {len(labels):,}: {shown}", hint)
-    if array.dtype.kind == "O":
-        positive = np.array([not gap and item == pos_label for item, gap in zip(array, gaps, strict=True)])
-    else:
-        positive = np.asarray(array == pos_label)
+    positive = np.zeros(len(array), dtype=bool)
+    positive[~gaps] = array[~gaps] == pos_label
     return np.where(gaps, np.nan, positive) if gaps.any() else positive
 
 
-def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]]:
+def missing_among(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which items of a vector of any type are missing."""
     if array.dtype.kind != "O":
-        gaps = np.asarray(array != array)
-        return gaps, np.unique(array[~gaps]).tolist()
-    gaps = np.fromiter((is_missing(item) for item in array), dtype=bool, count=len(array))
-    return gaps, list(dict.fromkeys(array[~gaps].tolist()))
+        return np.asarray(array != array)
+    return np.fromiter((is_missing(item) for item in array), dtype=bool, count=len(array))
+
+
+def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]]:
+    gaps = missing_among(array)
+    known = array[~gaps]
+    return gaps, list(dict.fromkeys(known.tolist())) if array.dtype.kind == "O" else np.unique(known).tolist()
 
 
 def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = None) -> npt.NDArray[Any]:
@@ -230,11 +225,9 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
 
 
 def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | None:
-    bad: npt.NDArray[np.bool_] | None = None
-    for array in arrays:
-        if array is not None and array.dtype.kind == "f" and np.isnan(np.min(array)):
-            bad = np.isnan(array) if bad is None else bad | np.isnan(array)
-    return bad
+    floats = (array for array in arrays if array is not None and array.dtype.kind == "f")
+    gaps = [np.isnan(array) for array in floats if np.isnan(np.min(array))]
+    return np.logical_or.reduce(gaps) if gaps else None
 
 
 def check_missing(**choices: str) -> None:
@@ -316,10 +309,7 @@ def probabilities(values: npt.ArrayLike, name: str) -> Array:
     array = to_array(values, name)
     if array.size == 0:
         return np.zeros(array.shape)
-    flat = numeric_vector(array.ravel(), name).astype(np.float64)
-    reject_rows(name, "must not be missing", flat, np.isnan(flat))
-    check_unit_interval(flat, name)
-    return flat.reshape(array.shape)
+    return checked_predictions(array.ravel(), name, hint="").reshape(array.shape)
 
 
 def checked_predictions(

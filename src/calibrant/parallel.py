@@ -54,11 +54,6 @@ def report_progress(progress: Progress | None, done: int, total: int) -> None:
     """Call `progress` with the share that is done, or with `done` and `total` if it takes two numbers.
 
     Two numbers are what version 0.1 passed.
-
-    >>> report_progress(print, 1, 4), report_progress(lambda share: print(f"{share:.0%}"), 1, 4)
-    1 4
-    25%
-    (None, None)
     """
     if progress is None:
         return
@@ -77,9 +72,13 @@ def recorded_seed(seed: int | None) -> int:
     """Return the seed given, or one drawn from the system, to be reported with the result."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InvalidInputError("seed", "must be a whole number from 0", f"got {seed!r}")
-    return int(seed)
+    return _whole_number_from(0, "seed", seed)
+
+
+def _whole_number_from(least: int, name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidInputError(name, f"must be a whole number from {least}", f"got {value!r}")
+    return int(value)
 
 
 def checked_draws(draws: int) -> int:
@@ -121,9 +120,7 @@ def in_blocks(
 
 def thread_count(threads: int | None, numbers: int) -> int:
     if threads is not None:
-        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-            raise InvalidInputError("threads", "must be a whole number from 1", f"got {threads!r}")
-        return int(threads)
+        return _whole_number_from(1, "threads", threads)
     return 1 if numbers < 16 * BLOCK else WORKERS
 
 
@@ -131,33 +128,21 @@ TERMS_AT_ONCE = 2**15  # they stay in the cache, and need no new pages of memory
 
 
 def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
-    """Return the sum of the products, added in pairs (the rounding error grows with log n only).
-
-    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    11.0
-    """
+    """Return the sum of the products, added in pairs (the rounding error grows with log n only)."""
     return chunked_sum(lambda part: one[part] * other[part], len(one))
 
 
-def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
-    """Return the sum of `count` terms; `terms` computes any part of them.
+def chunked_sum(terms: Callable[[slice], Array], stop: int, start: int = 0) -> float:
+    """Return the sum of the terms from `start` to `stop`; `terms` computes any part of them.
 
-    Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(count)))`` to
+    Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(stop)))`` to
     the bit; but millions of terms are never written to memory and read again.
-
-    >>> chunked_sum(lambda part: np.arange(10.0)[part] ** 2, 10)
-    285.0
     """
-    return _sum_between(terms, 0, count)
-
-
-def _sum_between(terms: Callable[[slice], Array], start: int, stop: int) -> float:
-    """Sum a part; an inner function that calls itself keeps its arrays until garbage is collected."""
     if stop - start <= TERMS_AT_ONCE:
         return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
     half = (stop - start) // 2
     middle = start + half - half % 8
-    return _sum_between(terms, start, middle) + _sum_between(terms, middle, stop)
+    return chunked_sum(terms, middle, start) + chunked_sum(terms, stop, middle)
 
 
 def cumulative(terms: Array) -> Array:

@@ -58,20 +58,13 @@ class ValidRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Records:
+class Records(ValidRows):
     """Prediction, outcome and weight of every kept row, in the canonical order."""
 
     # by prediction; ties by a hash of all else that is known, so that rows which change places are the same
     rows: RowIndex
-    prediction: Array
-    outcome: Array
     weight: Array  # in units of the largest
-    weighted: bool  # else all weigh the same
-    largest: float
-    length: int
-    dropped: int
-    labels: Any = None
-    censoring: Censored | None = None
+    weighted: bool = False  # else all weigh the same
 
     @classmethod
     def of(cls, checked: ValidRows, columns: Sequence[npt.NDArray[Any]] = ()) -> Records:
@@ -81,20 +74,17 @@ class Records:
         extra = [column if checked.rows is None else column[checked.rows] for column in columns]
         order, ordered = canonical(checked.prediction, outcome, weight, extra)
         return cls(
-            order if checked.rows is None else checked.rows[order],
-            ordered,
             outcome.take(order).astype(np.float64, copy=False),
+            ordered,
             _ones(len(order)) if weight is None else weight.take(order),
-            weight is not None,
             checked.largest,
+            order if checked.rows is None else checked.rows[order],
             checked.length,
             checked.dropped,
             checked.labels,
             checked.censoring,
+            weight is not None,
         )
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     @property
     def n(self) -> int:

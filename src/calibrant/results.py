@@ -261,7 +261,9 @@ class Table:
         foldable = [k for k in range(len(widths)) if not numeric[k]]
         if excess > 0 and foldable:
             widest = max(foldable, key=lambda k: widths[k])
-            if widths[widest] > excess:  # else the other columns alone are too wide, and folding is no help
+            if (
+                widths[widest] > excess
+            ):  # else the other columns alone are too wide, and folding does not help
                 widths[widest] = max(12, widths[widest] - excess)
         rows = [row for line in texts for row in _wrapped(line, widths, numeric)]
         return "\n".join("  ".join(row).rstrip() for row in rows)
@@ -328,11 +330,7 @@ TableRow = TypeVar("TableRow")
 
 
 class Catalogue(Mapping[str, TableRow]):
-    """A mapping that cannot be changed, shown as a list of names, in notebooks as a table.
-
-    >>> Catalogue("fruits", {"apple": 1, "pear": 2}, {"name": str})
-    <2 fruits: apple, pear>
-    """
+    """A mapping that cannot be changed, shown as a list of names, in notebooks as a table."""
 
     def __init__(
         self,

@@ -91,14 +91,14 @@ def test_the_same_seed_gives_the_same_page_and_a_drawn_seed_is_recorded(tmp_path
 @pytest.mark.slow
 def test_the_page_stays_small_for_many_rows(tmp_path):
     d = demonstration(1_000_000, seed=2)
-    page = cb.evaluate(d.outcome, d.prediction, seed=1, draws=19).to_html(tmp_path / "r.html")
+    page = cb.evaluate(d["default"], d["p"], seed=1, draws=19).to_html(tmp_path / "r.html")
     assert page.stat().st_size < 2_000_000
 
 
 def test_the_page_is_small_and_names_no_address_to_fetch(tmp_path):
     d = demonstration(5000, seed=2)
-    groups = {"employment": d.employment, "region": d.region}
-    page = cb.evaluate(d.outcome, d.prediction, groups=groups, seed=1).to_html(tmp_path / "r.html")
+    groups = {"employment": d["employment"], "region": d["region"]}
+    page = cb.evaluate(d["default"], d["p"], groups=groups, seed=1).to_html(tmp_path / "r.html")
     assert page.stat().st_size < 2_000_000
     text = page.read_text(encoding="utf-8").replace(library(), "")  # the policy below stops the library too
     assert not re.search(
@@ -191,7 +191,7 @@ def test_tiny_data_give_a_page(y, p, tmp_path):
 
 def test_charts_are_valid_and_can_be_saved(tmp_path):
     d = demonstration(800, seed=2)
-    charts = cb.evaluate(d.outcome, d.prediction, groups={"region": d.region}, seed=1).charts
+    charts = cb.evaluate(d["default"], d["p"], groups={"region": d["region"]}, seed=1).charts
     for name, chart in charts.items():
         chart.to_dict()
         assert chart.title.text, name

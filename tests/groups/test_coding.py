@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from calibrant import audit
-from calibrant.columns import code_columns
+from calibrant.columns import OrderedValues, code_columns
 from calibrant.errors import CalibrantError, UnknownNameError
 
 CONTAINERS = {
@@ -52,6 +52,11 @@ def test_values_of_several_types_are_categories(values, kind):
     assert column.nominal
     (late,) = code_columns(pd.DataFrame({"a": ["x"] * 200 + [1]}, dtype=object), 201, "groups")
     assert late.labels == [1, "x"]
+
+
+def test_a_part_of_ordered_values_has_their_order():
+    values = OrderedValues.of(["high", "low", None], ["low", "high"])
+    assert values[[True, False, True]].order == ("low", "high")
 
 
 def test_dates_with_and_without_a_time_zone_have_no_order():

@@ -14,6 +14,7 @@ from writers import DATE, LM_EVAL_VERSIONS, questions, write_lm_eval
 
 from calibrant import logs
 from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError
+from calibrant.logs.answer import as_number, lookup, softmax
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.logs.LogWarning")
 
@@ -24,6 +25,20 @@ def by_hand(asked):
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = powers / powers.sum(axis=1, keepdims=True)
     return shares, scores.argmax(axis=1) == [one.gold for one in asked]
+
+
+def test_fields_are_found_by_name_or_dotted_path():
+    assert lookup({"scores": {"judge": {"value": 1}}}, "scores.judge.value") == (True, 1)
+    assert lookup({"scores": {"judge.value": 1}}, "scores.judge.value") == (True, 1)
+    assert lookup({"scores": 1}, "scores.judge") == (False, None)
+
+
+def test_numbers_of_logs():
+    assert (as_number("-3.0"), as_number("-inf")) == (-3.0, -math.inf)
+    assert math.isnan(as_number("None"))
+    assert softmax([0.0, -math.inf]) == [1.0, 0.0]
+    assert softmax([-math.inf]) is None
+    assert softmax([0.0, math.nan]) is None
 
 
 @pytest.mark.parametrize("version", LM_EVAL_VERSIONS)

@@ -9,7 +9,7 @@ import click
 from calibrant.cli.evaluate import next_command, show_evaluation
 from calibrant.cli.options import as_json, examples, file_option
 from calibrant.cli.output import SavedPage, page_out, print_note
-from calibrant.demo import demonstration
+from calibrant.demo import TRUTH, demonstration
 from calibrant.errors import MissingDependencyError
 from calibrant.evaluation.evaluate import evaluate
 from calibrant.files import atomic_write
@@ -29,14 +29,16 @@ from calibrant.files import atomic_write
 def demo(rows: int, seed: int, html: SavedPage, table: str, json_: bool) -> None:
     """Generate loans with predicted default probabilities, evaluate them, and write both to files."""
     data = demonstration(rows, seed)
-    print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
-    groups = {"employment": data.employment, "region": data.region}
+    print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {TRUTH}")
+    groups = {name: data[name] for name in ("employment", "region")}
     heading = html.heading(f"Generated loans: {rows:,} predicted default probabilities")
-    evaluation = evaluate(data.outcome, data.prediction, groups=groups, **heading)
+    evaluation = evaluate(data["default"], data["p"], groups=groups, **heading)
     next_step = next_command(evaluation.verdict, [table], "default", "p") if table else ""
     show_evaluation(evaluation, json_, next_step=next_step)
     if table:
-        print_note(f"loans: {atomic_write(table, data.as_csv())}")
+        lines = zip(*(column.tolist() for column in data.values()), strict=True)
+        text = "\n".join([",".join(data), *(",".join(map(str, line)) for line in lines), ""])
+        print_note(f"loans: {atomic_write(table, text)}")
     try:
         if html:
             html.write(evaluation)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -13,15 +12,7 @@ from calibrant.clusters import Clusters, clusters_of
 from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewClustersError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inputs import (
-    check_aligned,
-    check_missing,
-    numeric_vector,
-    row_labels,
-    subject_of,
-    to_array,
-)
-from calibrant.kernels.ordering import RowIndex, canonical
+from calibrant.inputs import check_aligned, check_missing, numeric_vector, row_labels, subject_of, to_array
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -64,10 +55,6 @@ class Members:
     def bounds(self) -> Array:
         """The ends of the cells between ranks, which outcomes fill alike."""
         return np.linspace(0, 1, self.values.shape[1] + 2)
-
-    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield the part of each outcome up to every inner bound, least and most."""
-        return spread_evenly(*self.pit(y), self.bounds)
 
     def places(self, y: Array) -> Array:
         """Return the possible ends of `pit` in each row: ties of members and outcome have none inside."""
@@ -114,14 +101,6 @@ class Quantiles:
     def bounds(self) -> Array:
         return np.concatenate([[0.0], self.levels, [1.0]])
 
-    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
-        """Yield which outcomes lie below each quantile, and which do not exceed it.
-
-        The quantile of a distribution with jumps promises its level to lie between their probabilities.
-        """
-        for quantile in self.values.T:
-            yield (y < quantile).astype(np.float64), (y <= quantile).astype(np.float64)
-
     def places(self, y: Array) -> Array:
         return np.broadcast_to(self.levels, self.values.shape)
 
@@ -154,9 +133,6 @@ class CdfValues:
         padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
         rows, place = np.arange(len(y)), np.searchsorted(self.thresholds, y)
         return padded[rows, place], padded[rows, place + 1]
-
-    def curves(self, y: Array) -> Iterator[tuple[Array, Array]]:
-        return spread_evenly(*self.pit(y), self.bounds)
 
     def places(self, y: Array) -> Array:
         return self.values
@@ -258,13 +234,6 @@ class Distribution:
 Form = Members | Quantiles | CdfValues | Distribution
 
 
-def spread_evenly(low: Array, high: Array, bounds: Array) -> Iterator[tuple[Array, Array]]:
-    width = np.maximum(high - low, np.finfo(float).tiny)
-    for bound in bounds[1:-1]:
-        part = np.clip((bound - low) / width, 0, 1)
-        yield part, part
-
-
 def below_and_equal(values: Array, y: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     return np.sum(values < y[:, None], axis=1), np.sum(values == y[:, None], axis=1)
 
@@ -329,12 +298,6 @@ class ForecastRows:
             return [self.y, *self.form.values.T]
         quantiles = (self.form.quantile(level)[0] for level in self.form.levels)
         return [self.y, *self.form.pit(self.y), *quantiles]
-
-    def in_order(self, others: Sequence[npt.NDArray[Any]] = ()) -> RowIndex:
-        """Return an order of the records that only depends on what they hold, and on `others`."""
-        hashed = [(column + 0.0).view(np.uint64) for column in self.columns[1:]]
-        codes = [] if self.clusters is None else [self.clusters.codes]
-        return canonical(self.y, self.y, None, [*hashed, *codes, *others])[0]
 
     def forecasts(self, hit: npt.NDArray[np.bool_], predicted: Array) -> Forecasts:
         """Return the records of one yes or no question about the outcomes."""

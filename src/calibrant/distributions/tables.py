@@ -11,24 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.clusters import Clusters
-from calibrant.distributions.forms import (
-    ALPHA,
-    OUTCOMES,
-    ForecastRows,
-    Members,
-    Quantiles,
-    quantile_scores,
-)
+from calibrant.distributions.forms import ALPHA, OUTCOMES, ForecastRows, Members, Quantiles, quantile_scores
 from calibrant.errors import DROP_MISSING, InvalidInputError, TooFewClustersError, reject_rows
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import (
-    format_points,
-    format_value,
-    percent,
-    pluralize,
-    pvalue_phrase,
-    pvalue_text,
-)
+from calibrant.formatting import format_points, format_value, percent, pluralize, pvalue_phrase, pvalue_text
 from calibrant.inference.intervals import clopper_pearson, confidence_interval
 from calibrant.inference.null import SKEWNESS_ALLOWANCE, draw_signs, skewness_of_mean
 from calibrant.inference.pvalues import exceedance, holm
@@ -111,7 +97,7 @@ class TableOfTests(Result):
 
 
 def enough_draws(asked: int, tests: int) -> int:
-    """Return the draws, more if one of so many tests could not be off beyond chance with them."""
+    """Return the number of draws, raised where fewer could not reject any of the tests (Holm)."""
     return max(asked, math.ceil(tests / ALPHA))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -24,6 +24,7 @@ from calibrant.distributions.forms import (
 from calibrant.formatting import percent, pluralize, pvalue_phrase
 from calibrant.inference.pvalues import exceedance
 from calibrant.inputs import whole_number
+from calibrant.kernels.ordering import canonical
 from calibrant.metrics.calling import shares_parameters
 from calibrant.parallel import DRAWS, in_blocks
 from calibrant.records import Missing
@@ -31,7 +32,7 @@ from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MAX_BINS = 20
 TIE_DRAWS = 50  # over which statistics are averaged where F(y) is drawn
-MAX_PATTERNS = 2000  # kinds of rows that are drawn; beyond, some stand for all
+MAX_PATTERNS = 2000  # kinds of rows that are drawn; beyond, some represent all
 MAX_SIMULATED = 20_000  # records per draw; beyond, their law is rescaled
 TESTS = ("kuiper", "ks", "cramer-von-mises")
 
@@ -170,7 +171,11 @@ def pit_of(given: ForecastRows, bins: int | None = None, groups: Sequence[npt.ND
     edges = np.linspace(0, 1, whole_number("bins", bins, 2, 1000) + 1)
     values, rng = low.copy(), np.random.default_rng([given.seed, 1])
     jumps = bool(np.any(high > low))
-    order = given.in_order(groups) if jumps else np.arange(len(low))
+    order = np.arange(len(low))
+    if jumps:  # drawn in an order that depends on what records hold alone, not on that of the rows
+        hashed = [(column + 0.0).view(np.uint64) for column in given.columns[1:]]
+        codes = [] if given.clusters is None else [given.clusters.codes]
+        order = canonical(given.y, given.y, None, [*hashed, *codes, *groups])[0]
     start, width = low[order], (high - low)[order]
     values[order] += width * rng.random(len(low))
     if not isinstance(given.form, Distribution):
@@ -216,11 +221,11 @@ def _in_cells(given: ForecastRows, form: Members | Quantiles | CdfValues) -> tup
         squares = (above + below) ** 2 @ (widths[1:] + widths[:-1]) / 2
         return np.column_stack([kuiper, largest, n * squares])
 
-    curves = np.array([[part.sum() for part in pair] for pair in form.curves(given.y)]).T / n
+    curves = np.array([[part.sum() for part in pair] for pair in _curves(form, given.y)]).T / n
     observed, clusters = taken(curves[:1], curves[1:])[0], given.clusters
     if clusters is not None:
         many = clusters.number
-        sums = np.array([[clusters.total(part) for part in pair] for pair in form.curves(given.y)])
+        sums = np.array([[clusters.total(part) for part in pair] for pair in _curves(form, given.y)])
         sizes, widened = clusters.total(np.ones(n)), math.sqrt(many / (many - 1))
 
         def resample(rng: np.random.Generator, rows: int) -> Array:
@@ -246,6 +251,21 @@ def _in_cells(given: ForecastRows, form: Members | Quantiles | CdfValues) -> tup
         return taken(curve, curve)
 
     return observed, in_blocks(simulate, given.draws, width=len(widths), seed=given.seed)
+
+
+def _curves(form: Members | Quantiles | CdfValues, y: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield the part of each outcome up to every inner bound, least and most.
+
+    A distribution that jumps at its quantile promises that the level lies between the two shares.
+    """
+    low, high = form.pit(y)
+    width = np.maximum(high - low, np.finfo(float).tiny)
+    for k, bound in enumerate(form.bounds[1:-1]):
+        if isinstance(form, Quantiles):
+            yield (y < form.values[:, k]).astype(np.float64), (y <= form.values[:, k]).astype(np.float64)
+        else:
+            part = np.clip((bound - low) / width, 0, 1)
+            yield part, part
 
 
 def _null(n: int, draws: int, seed: int) -> Array:

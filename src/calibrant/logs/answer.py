@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +36,7 @@ MEANINGS = {
 
 
 def softmax(scores: Sequence[float]) -> list[float] | None:
-    """Return probabilities; None where a score is missing or all are minus infinity.
-
-    >>> softmax([0.0, -math.inf])
-    [1.0, 0.0]
-    """
+    """Return probabilities; None where a score is missing or all are minus infinity."""
     top = max(scores, default=-math.inf)
     if not math.isfinite(top) or any(math.isnan(score) for score in scores):
         return None
@@ -48,11 +46,7 @@ def softmax(scores: Sequence[float]) -> list[float] | None:
 
 
 def as_number(value: Any) -> float:
-    """Return a logged number, which may be text; NaN for "None", "nan" and null.
-
-    >>> as_number("-3.0"), as_number("-inf")
-    (-3.0, -inf)
-    """
+    """Return a logged number, which may be text; NaN for "None", "nan" and null."""
     if value is None or (isinstance(value, str) and value.strip().lower() in ("none", "nan", "")):
         return NAN
     return float(value)
@@ -61,31 +55,6 @@ def as_number(value: Any) -> float:
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """Return the last match in a text: models reason first and answer at the end."""
     return next(iter(deque(pattern.finditer(text), maxlen=1)), None)
-
-
-class StatedConfidence:
-    def __init__(self, pattern: str | None, scale: float | None) -> None:
-        try:
-            self._pattern = re.compile(STATED_CONFIDENCE if pattern is None else pattern)
-        except re.error as error:
-            rule = "must be a regular expression"
-            raise InvalidInputError("pattern", rule, f"got {pattern!r}: {error}") from None
-        self._group, self._scale = min(1, self._pattern.groups), scale
-
-    def find(self, text: str) -> str | None:
-        found = last_match(self._pattern, text)
-        return None if found is None else found.group(self._group)
-
-    def read(self, text: str) -> float:
-        """Return the confidence as a probability, NaN if there is none or it is beyond 100%.
-
-        >>> [StatedConfidence(None, None).read(f"Confidence: {x}") for x in ("85%", "0.98", "8/10", "40")]
-        [0.85, 0.98, 0.8, 0.4]
-        """
-        found = last_match(self._pattern, text)
-        if found is None:
-            return NAN
-        return probability_of(found.group(self._group) or "", text[found.end(self._group) :], self._scale)
 
 
 def probability_of(number: str, following: str = "", scale: float | None = None) -> float:
@@ -97,28 +66,18 @@ def probability_of(number: str, following: str = "", scale: float | None = None)
     except ValueError:
         return NAN
     of = re.match(r"\s*(?:/|out of)\s*(\d+)", following)
-    if percent:
-        value /= 100
-    elif of and int(of.group(1)) > 0:
-        value /= int(of.group(1))
-    elif scale is not None:
-        value /= scale
-    elif value > 1:
-        value /= 100
+    whole = int(of.group(1)) if of else 0
+    value /= 100 if percent else whole or scale or (100 if value > 1 else 1)
     return value if 0 <= value <= 1 else NAN
 
 
-def field_probability(value: Any, scale: float | None) -> float:
-    """Return a field as a probability; NaN where it is missing, an error where it is not in [0, 1]."""
+def field_number(value: Any, scale: float | None) -> float:
+    """Return the number in a field: NaN where it is missing, infinity where it is not a number."""
     if isinstance(value, str) and value.strip().endswith("%"):
         return probability_of(value)
-    number = math.inf
-    if not isinstance(value, bool | list | dict):
-        with suppress(ValueError):
-            number = as_number(value) / (scale or 1)
-    if not math.isnan(number) and not 0 <= number <= 1:
-        raise ValueError(f"got {value!r}")
-    return number
+    with suppress(ValueError):
+        return math.inf if isinstance(value, bool | list | dict) else as_number(value) / (scale or 1)
+    return math.inf
 
 
 def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | None:
@@ -129,11 +88,7 @@ def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | Non
     texts = [str(token["token"]).translate({ord("▁"): " ", ord("Ġ"): " "}) for token in tokens]
     found = last_match(ANSWER_LETTER, "".join(texts))
     if found is not None and found.group(1) in letters:
-        end = 0
-        for position, text in enumerate(texts):
-            end += len(text)
-            if found.start(1) < end:
-                return position
+        return bisect_right(list(accumulate(map(len, texts))), found.start(1))
     letter_tokens = [k for k, text in enumerate(texts) if text.strip(LETTER_PADDING) in tuple(letters)]
     return letter_tokens[-1] if letter_tokens else None
 
@@ -187,11 +142,31 @@ class Options:
             raise reject_name("confidence", str(self.confidence), list(CONFIDENCE_KINDS))
         if self.partial not in PARTIAL_CHOICES:
             raise reject_name("partial", str(self.partial), list(PARTIAL_CHOICES))
+        try:
+            re.compile(self.pattern or "")
+        except re.error as error:
+            rule = "must be a regular expression"
+            raise InvalidInputError("pattern", rule, f"got {self.pattern!r}: {error}") from None
         if self.scale is not None and not self.scale > 0:
             raise InvalidInputError("scale", "must be above 0", f"got {self.scale}")
         if self.field is not None and self.confidence is not None:
             got = f"got confidence={self.confidence!r} and field={self.field!r}"
             raise InvalidInputError("confidence", "must have one source", got, "leave one out")
+
+    def stated_number(self, text: str) -> tuple[str, str] | None:
+        """Return the last number that a text states where the pattern expects it, and the text after it."""
+        pattern = re.compile(STATED_CONFIDENCE if self.pattern is None else self.pattern)
+        found, group = last_match(pattern, text), min(1, pattern.groups)
+        return None if found is None else (found.group(group) or "", text[found.end(group) :])
+
+    def stated_confidence(self, text: str) -> float:
+        """Return the confidence as a probability, NaN if there is none or it is beyond 100%.
+
+        >>> [Options().stated_confidence(f"Confidence: {x}") for x in ("85%", "0.98", "8/10", "40")]
+        [0.85, 0.98, 0.8, 0.4]
+        """
+        found = self.stated_number(text)
+        return NAN if found is None else probability_of(*found, self.scale)
 
 
 @dataclass
@@ -208,7 +183,6 @@ class LogFile(ABC):
     near_field: dict[str, None] = field(default_factory=dict)  # fields of the first sample without it
 
     def __post_init__(self) -> None:
-        self.stated = StatedConfidence(self.options.pattern, self.options.scale)
         with self.checked("header"):
             self.read_header()
 
@@ -225,11 +199,11 @@ class LogFile(ABC):
             found, value = lookup(place, name)
             if found:
                 self.has_field = True
-                try:
-                    return field_probability(value, self.options.scale)
-                except ValueError as error:
+                number = field_number(value, self.options.scale)
+                if not (math.isnan(number) or 0 <= number <= 1):
                     rule, hint = "must be a number from 0 to 1", Hint("{} reads 0 to 100", scale=100)
-                    raise self.refused(where, name, rule, str(error), hint) from None
+                    raise self.refused(where, name, rule, f"got {value!r}", hint)
+                return number
         own = (key for place in [*places[1:], places[0]] if isinstance(place, Mapping) for key in place)
         self.near_field = self.near_field or dict.fromkeys(map(str, own))
         return NAN
@@ -259,11 +233,7 @@ class LogFile(ABC):
 
 
 def lookup(place: Any, name: str) -> tuple[bool, Any]:
-    """Find a field by its name or dotted path.
-
-    >>> lookup({"scores": {"judge": {"value": 1}}}, "scores.judge.value")
-    (True, 1)
-    """
+    """Find a field by its name or dotted path."""
     if not isinstance(place, Mapping):
         return False, None
     if name in place:

@@ -35,7 +35,7 @@ class LogEvaluation:
 
     @classmethod
     def of(cls, evaluation: Evaluation, log: LogSummary) -> LogEvaluation:
-        """Add to an evaluation what the answers of a log say besides."""
+        """Add to an evaluation what its answers say about abstaining, and how they were read."""
         return cls(evaluation, Answers.of(evaluation.forecasts, log.clustered, evaluation.seed), log)
 
     def __str__(self) -> str:

@@ -73,10 +73,12 @@ class JsonScanner:
             try:
                 decoded, end = self._decoder.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                offset = error.pos - self._at
-                complete = error.pos < len(self._text) - NEAR_END and "Unterminated" not in error.msg
+                line = self.line + self._text.count("\n", self._at, error.pos)
+                open_end, at_end = "Unterminated" in error.msg, error.pos >= len(self._text.rstrip())
+                complete = error.pos < len(self._text) - NEAR_END and not open_end
                 if complete or not self._read(2 * (len(self._text) - self._at)):
-                    raise self._malformed(self._at + offset, error.msg) from None
+                    got = CUT_OFF if open_end or at_end else f"got {error.msg}"
+                    raise unreadable_log(self.path, f"line {line}", "must be JSON", got) from None
                 continue
             except (ValueError, RecursionError) as error:
                 raise unreadable_log(self.path, f"line {self.line}", "must be JSON", f"got {error}") from None
@@ -85,22 +87,17 @@ class JsonScanner:
             self._move(end)
             return decoded
 
-    def elements(self) -> Iterator[tuple[Any, int]]:
-        self.take("[")
-        if self.peek() == "]":
-            self.take("]")
-            return
-        while True:
+    def lines(self, start: str, end: str) -> Iterator[int]:
+        """Yield the line of each part of an array or object; the caller takes the part before the next."""
+        self.take(start)
+        following = self.take(end) if self.peek() == end else ","
+        while following != end:
             self.peek()
-            line = self.line
-            yield self.value(), line
-            if self.take(",]") == "]":
-                return
+            yield self.line
+            following = self.take(f",{end}")
 
-    def _malformed(self, at: int, reason: str) -> UnreadableFileError:
-        line = self.line + self._text.count("\n", self._at, at)
-        cut = "Unterminated" in reason or at >= len(self._text.rstrip())
-        return unreadable_log(self.path, f"line {line}", "must be JSON", CUT_OFF if cut else f"got {reason}")
+    def elements(self) -> Iterator[tuple[Any, int]]:
+        yield from ((self.value(), line) for line in self.lines("[", "]"))
 
     def _move(self, to: int) -> None:
         self.line += self._text.count("\n", self._at, to)
@@ -122,17 +119,14 @@ def object_items(path: Path, streamed: str = "") -> Iterator[tuple[str, Any, int
     """Yield key, value and line of a JSON object; the elements of the array `streamed` come one by one."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         scanner = JsonScanner(path, file)
-        scanner.take("{")
-        while scanner.peek() != "}":
+        for _ in scanner.lines("{", "}"):
             key = scanner.value()
             scanner.take(":")
-            if key == streamed and scanner.peek() == "[":
+            if scanner.peek() == "[" and key == streamed:
                 yield from ((key, element, line) for element, line in scanner.elements())
             else:
                 line = scanner.line
                 yield str(key), scanner.value(), line
-            if scanner.take(",}") == "}":
-                return
 
 
 def array_items(path: Path) -> Iterator[tuple[Any, int]]:

@@ -73,14 +73,43 @@ class LmEvalLog(LogFile):
         with self.path.open("rb") as file:
             start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
         objects = array_items(self.path) if start.startswith(b"[") else json_lines(self.path)
-        filters = _Filters(self)
+        self._first: str | int | None = None
+        self._seen: dict[str | None, bytearray] = {}  # how often each document, by filter
         for sample, line in objects:
             where = f"line {line}"
             with self.checked(where):
                 self._check(sample, where)
-                found = self._sample(sample, where) if filters.keep(sample, where) else None
+                found = self._sample(sample, where) if self._is_chosen(sample, where) else None
             if found is not None:
                 yield found
+
+    def _is_chosen(self, sample: Mapping[str, Any], where: str) -> bool:
+        """Return whether a sample has the chosen filter; before 0.4.7 only the order of lines says which."""
+        given, wanted = sample.get("filter"), self.options.filter
+        block = self._count(given, sample["doc_id"], where)
+        known = [str(one.get("name")) for one in self.config.get("filter_list") or () if one]
+        name = (known[block] if block < len(known) else block) if given is None else given
+        self._first = name if self._first is None else self._first
+        if wanted is not None:
+            return str(name) == str(wanted) or block == wanted
+        if name != self._first:
+            names: list[Any] = [self._first, name] if given is not None else [*known] or [0, 1]
+            got, hint = f"got {' and '.join(map(str, names))}", Hint("{}", filter=names[0])
+            raise self.refused(where, "filter", "must be chosen where there are several", got, hint)
+        return True
+
+    def _count(self, name: str | None, doc: int, where: str) -> int:
+        """Return how often a document came before with the same filter."""
+        seen = self._seen.setdefault(name, bytearray())
+        if doc < 0 or doc > 2**31:
+            raise self.refused(where, "doc_id", "must be the number of a document", f"got {doc}")
+        if doc >= len(seen):
+            seen.extend(bytes(max(doc + 1 - len(seen), len(seen))))
+        seen[doc] = min(255, seen[doc] + 1)
+        if name is not None and seen[doc] > 1:
+            got = f"got {doc} again with the filter {name!r}"
+            raise self.refused(where, "doc_id", "must be there once", got, "keep one run per file")
+        return seen[doc] - 1
 
     def _check(self, sample: Any, where: str) -> None:
         if not isinstance(sample, Mapping):
@@ -216,15 +245,14 @@ class LmEvalLog(LogFile):
     def _text(self, sample: Mapping[str, Any]) -> tuple[float, str]:
         texts = [str(text) for text in sample["resps"][0]]
         if self.options.confidence != "agreement":
-            return self.stated.read(texts[0]), "text"
-        answers = texts
+            return self.options.stated_confidence(texts[0]), "text"
         if self.options.pattern is not None:
-            answers = [self.stated.find(text) or NO_MATCH for text in texts]
+            stated = (self.options.stated_number(text) or ("", "") for text in texts)
+            texts = [number or NO_MATCH for number, _ in stated]
         filtered = sample["filtered_resps"][0] if sample["filtered_resps"] else None
-        graded = normalized(str(filtered))
-        if filtered is None or str(filtered) == NO_MATCH or len(answers) < 2:
+        if filtered is None or str(filtered) == NO_MATCH or len(texts) < 2:
             return NAN, "agreement"
-        return sum(normalized(one) == graded for one in answers) / len(answers), "agreement"
+        return [normalized(text) for text in texts].count(normalized(str(filtered))) / len(texts), "agreement"
 
     def _text_metric(self, sample: Mapping[str, Any], where: str) -> str:
         logged = sample.get("metrics")
@@ -269,44 +297,6 @@ class _Request(NamedTuple):
     context: str
     continuation: Any
     response: Any
-
-
-class _Filters:
-    """Keep the samples of one filter; before 0.4.7 only the order of the lines tells filters apart."""
-
-    def __init__(self, log: LmEvalLog) -> None:
-        self._log, self._wanted = log, log.options.filter
-        self._names = [str(one.get("name")) for one in log.config.get("filter_list") or () if one]
-        self._first: str | int | None = None
-        self._seen: dict[str | None, bytearray] = {}
-
-    def keep(self, sample: Mapping[str, Any], where: str) -> bool:
-        name: str | int | None = sample.get("filter")
-        block = self._count(sample.get("filter"), sample["doc_id"], where)
-        names: list[Any] = [self._first, name]
-        if name is None:
-            name = self._names[block] if block < len(self._names) else block
-            names = self._names or [0, 1]
-        if self._first is None:
-            self._first = name
-        if self._wanted is not None:
-            return str(name) == str(self._wanted) or block == self._wanted
-        if name != self._first:
-            got, hint = f"got {' and '.join(map(str, names))}", Hint("{}", filter=names[0])
-            raise self._log.refused(where, "filter", "must be chosen where there are several", got, hint)
-        return True
-
-    def _count(self, name: str | None, doc: int, where: str) -> int:
-        seen = self._seen.setdefault(name, bytearray())
-        if doc < 0 or doc > 2**31:
-            raise self._log.refused(where, "doc_id", "must be the number of a document", f"got {doc}")
-        if doc >= len(seen):
-            seen.extend(bytes(max(doc + 1 - len(seen), len(seen))))
-        seen[doc] = min(255, seen[doc] + 1)
-        if name is not None and seen[doc] > 1:
-            got = f"got {doc} again with the filter {name!r}"
-            raise self._log.refused(where, "doc_id", "must be there once", got, "keep one run per file")
-        return seen[doc] - 1
 
 
 def _contexts_differ(requests: list[_Request]) -> bool:

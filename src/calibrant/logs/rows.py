@@ -8,7 +8,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -94,16 +94,13 @@ class LogSummary:
             sentences.append(f"No answer has a confidence: {WITHOUT_CONFIDENCE}.")
         elif self.missing_confidence:
             sentences.append(f"{self.missing_confidence:,} of {self.samples:,} answers have no confidence.")
-        notes = ((NOTE_TEXTS[key], count) for key, count in self.notes.items() if count)
-        return sentences + [text.format(f"{count:,}") for text, count in notes]
+        return sentences + [NOTE_TEXTS[key].format(f"{count:,}") for key, count in (+self.notes).items()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}
-        given["sources"] = {source: meaning(source) for source in self.sources}
-        del given["topics"], given["choices"]
-        given["notes"] = {key: count for key, count in self.notes.items() if count}
-        return given
+        given = {name: value for name, value in vars(self).items() if name not in ("topics", "choices")}
+        sources = {source: meaning(source) for source in self.sources}
+        return {**given, "sources": sources, "notes": dict(+self.notes)}
 
 
 def read(
@@ -225,7 +222,16 @@ class LogRows:
                 known.append(str(value))
         self.summary.clustered |= len(self.summary.models) > 1  # by question
         for sample in log.samples():
-            self._count(sample)
+            self.summary.samples += 1
+            self.summary.clustered |= sample.epoch > 1 or self.options.cluster is not None
+            topic = self._topic(sample.fields)
+            if topic is not None and len(self.summary.topics) < 2 and topic not in self.summary.topics:
+                self.summary.topics.append(topic)
+            if math.isnan(sample.confidence):
+                self.summary.missing_confidence += 1
+            else:
+                self.summary.sources[sample.source] += 1
+            self.summary.missing_grade += math.isnan(sample.correct)
             yield log, sample
         if log.near_field and not log.has_field:
             got = f"got none with it, but {', '.join(list(log.near_field)[:MAX_NAMES])}"
@@ -301,18 +307,6 @@ class LogRows:
             where = f"question {sample.id!r}"
             raise log.refused(where, self.options.cluster, "must be there for every question", got)
         return f"{log.task}/{value}"
-
-    def _count(self, sample: Answer) -> None:
-        self.summary.samples += 1
-        self.summary.clustered |= sample.epoch > 1 or self.options.cluster is not None
-        topic = self._topic(sample.fields)
-        if topic is not None and len(self.summary.topics) < 2 and topic not in self.summary.topics:
-            self.summary.topics.append(topic)
-        if math.isnan(sample.confidence):
-            self.summary.missing_confidence += 1
-        else:
-            self.summary.sources[sample.source] += 1
-        self.summary.missing_grade += math.isnan(sample.correct)
 
 
 def log_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
