@@ -73,9 +73,6 @@ class Forest:
         thresholds, values = (np.array([node.get(x, 0.0) for node in nodes]) for x in ("at_most", "value"))
         return table, thresholds, values, np.concatenate(words), roots[:-1].astype(np.int64)
 
-    def to_list(self) -> list[list[dict[str, Any]]]:
-        return [[dict(node) for node in tree] for tree in self.trees]
-
     @classmethod
     def from_list(cls, trees: Sequence[Sequence[Node]], features: int) -> Forest:
         """Read trees back: children come after their parents, so that every walk ends."""

@@ -29,7 +29,7 @@ from calibrant.recalibration.assess_groups import (
     score_sheet,
 )
 from calibrant.recalibration.maps.base import IdentityMap, Map
-from calibrant.recalibration.registry import Fitted, Report
+from calibrant.recalibration.registry import Fitted, Report, silent
 from calibrant.recalibration.samples import CellSample, ClassRecords, RowSample, Sample
 from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
 
@@ -291,13 +291,13 @@ class Assessor:
 
     @cached_property
     def folds(self) -> Folds | str:
-        return self.cross_fit(0, None)
+        return self.cross_fit(0)
 
     @cached_property
     def _own(self) -> Folds:
         return Folds((self.records,), (self.records.recalibrated(self.delivered),))
 
-    def cross_fit(self, split: int, report: Report | None) -> Folds | str:
+    def cross_fit(self, split: int, report: Report = silent) -> Folds | str:
         """Fit the procedure without each fold; return the reason as text if the records cannot be split.
 
         Folds are random. Folds with equal shares of outcomes would overstate the gain: they agree on the base
@@ -318,13 +318,12 @@ class Assessor:
             predictions: list[Array] = []
             for rest, part in parts:
                 predictions.append(part.recalibrated(self.procedure(rest).map))
-                if report is not None:
-                    report((split + len(predictions) / folds) / self.plan.max_splits)
+                report((split + len(predictions) / folds) / self.plan.max_splits)
         except CalibrantError as reason:
             return str(reason)
         return Folds(tuple(part for _, part in parts), tuple(predictions))
 
-    def assess(self, report: Report | None = None) -> Assessment | str:
+    def assess(self, report: Report = silent) -> Assessment | str:
         if "folds" not in self.__dict__:
             self.__dict__["folds"] = self.cross_fit(0, report)
         if isinstance(self.folds, str):

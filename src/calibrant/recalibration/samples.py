@@ -37,6 +37,9 @@ class Sample(ABC):
     """What a method fits: levels, and a way to hold part of the records back."""
 
     is_single = False  # whether records are known one by one
+    binary: bool = True
+    weighted: bool = False
+    why_not_splittable: str = ""  # why the records cannot be cut into folds; empty where they can
     clusters: Ints | None = None
     covariates: Mapping[str, npt.NDArray[Any]] | None = None
 
@@ -47,19 +50,6 @@ class Sample(ABC):
     @property
     @abstractmethod
     def n(self) -> int: ...
-
-    @property
-    def binary(self) -> bool:
-        return True
-
-    @property
-    def weighted(self) -> bool:
-        return False
-
-    @property
-    def why_not_splittable(self) -> str:
-        """Why the records cannot be cut into folds; empty where they can."""
-        return ""
 
     @abstractmethod
     def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
@@ -252,11 +242,11 @@ class ForecastSample(Sample):
         return self.forecasts.n
 
     @property
-    def binary(self) -> bool:
+    def binary(self) -> bool:  # type: ignore[override]  # the forecasts know
         return self.forecasts.binary
 
     @property
-    def weighted(self) -> bool:
+    def weighted(self) -> bool:  # type: ignore[override]  # the forecasts know
         return self.forecasts.record_weights is not None or self.forecasts.cells is not None
 
     @cached_property
@@ -264,7 +254,7 @@ class ForecastSample(Sample):
         return Levels.of(self.forecasts, frequency=self.frequency)
 
     @property
-    def why_not_splittable(self) -> str:
+    def why_not_splittable(self) -> str:  # type: ignore[override]  # the forecasts know
         if self.forecasts.cells is None:
             return ""
         what = "weighted records" if self.binary else "fractional outcomes"

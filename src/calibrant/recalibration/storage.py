@@ -16,7 +16,6 @@ from calibrant.recalibration.maps.base import (
     IdentityMap,
     Map,
     map_from_dict,
-    map_to_dict,
     refused,
     stored_number,
 )
@@ -61,7 +60,7 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
         "method": fitted.method,
         "chosen": fitted.chosen,
         "options": json_object(fitted.options),
-        "map": map_to_dict(fitted.map),
+        "map": fitted.map.to_dict(),
         "fit": facts,
         "notes": list(fitted.notes),
         "details": json_object(fitted.details),

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
+from calibrant.fits.isotonic import Knot
 from calibrant.fits.levels import expit, logit
 from calibrant.fits.logistic import LogisticFit
 from calibrant.kernels.cumulative import kept_knots
 from calibrant.recalibration.maps.base import (
     Algebra,
     Interval,
-    Knot,
     Map,
     MapBins,
     expit_expression,
@@ -332,7 +332,7 @@ class LogisticMap(Map):
         return (self.lowest, self.highest) != (0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        stored = super(LogisticMap, self).to_dict()  # slots: super() alone means another class
+        stored = self.named()
         if not self._limited:
             del stored["lowest"], stored["highest"]
         return stored
