@@ -102,7 +102,7 @@ def encoded_sample(covariates: Mapping[str, Any], names: Sequence[str] | None = 
 
 
 class ColumnMap(Map):
-    """A map of the prediction and `columns` (features, or what has one); `seen_missing` had gaps in the fit."""
+    """A map of the prediction and `columns`, features or what has one; `seen_missing` had gaps in the fit."""
 
     needs_covariates: ClassVar[bool] = True
     columns: Sequence[Any]
