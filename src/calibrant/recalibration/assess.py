@@ -138,13 +138,12 @@ class Assessment(Result):
         shown = html_paragraphs(verdict.strip()) + self.sheet().as_html()
         if self.for_whom is None:
             return shown
-        changes, left = (
-            self.for_whom.changes[:NOTEBOOK_GROUPS],
-            len(self.for_whom.changes) - NOTEBOOK_GROUPS,
-        )
+        changes = self.for_whom.changes[:NOTEBOOK_GROUPS]
         every = change_table(changes).as_html() + score_sheet(changes).as_html()
-        are = pluralize(left, "more group is", "more groups are")
-        more = [f"{are} in .for_whom.changes."] if left > 0 else []
+        left = len(self.for_whom.changes) - len(changes)
+        more = (
+            [f"{pluralize(left, 'more group is', 'more groups are')} in .for_whom.changes."] if left else []
+        )
         whom = html_paragraphs(*(f"{line[0].upper()}{line[1:]}." for line in str(self.for_whom).splitlines()))
         return shown + whom + every + html_paragraphs(*more, HELD_OUT)
 

@@ -51,6 +51,13 @@ class Sample(ABC):
     @abstractmethod
     def n(self) -> int: ...
 
+    def cached(self, key: str, make: Callable[[], T]) -> T:
+        """Return what `make` returned for these records the first time: candidates share costly steps."""
+        known: dict[str, T] = self.__dict__.setdefault("_cached", {})
+        if key not in known:
+            known[key] = make()
+        return known[key]
+
     @abstractmethod
     def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold); `stratified` folds have the same share of outcomes."""
@@ -121,13 +128,6 @@ class RowSample(Sample):
     @cached_property
     def levels(self) -> Levels:
         return levels_of_sorted(self.predictions, self.outcomes, self.weights)
-
-    def cached(self, key: str, make: Callable[[], T]) -> T:
-        """Return what `make` returned for these records the first time: candidates share costly steps."""
-        known: dict[str, T] = self.__dict__.setdefault("_cached", {})
-        if key not in known:
-            known[key] = make()
-        return known[key]
 
     @property
     def unmerged(self) -> Levels:

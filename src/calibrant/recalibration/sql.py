@@ -44,11 +44,9 @@ def _operation(sign: str) -> Callable[[Sql, Sql | float], Sql]:
     return lambda one, other: Sql(f"({one.text} {sign} {_text(other)})")
 
 
+@dataclass(slots=True, eq=False)
 class Sql:
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     __add__, __sub__, __mul__, __truediv__ = map(_operation, "+-*/")
 

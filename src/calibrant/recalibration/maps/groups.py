@@ -113,10 +113,7 @@ class HierarchicalMap(ColumnMap):
 class PatchedGroup:
     column: int
     levels: tuple[int, ...]
-    words: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"column": self.column, "levels": list(self.levels), "rule": self.words}
+    rule: str
 
 
 class PatchesMap(ColumnMap):

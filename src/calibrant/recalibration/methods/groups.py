@@ -148,7 +148,7 @@ def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
     given = encoded_sample(sample.covariates or {}, sample.groups or None)
     columns = binned_columns(given, bins)
     groups = tuple(group for j, column in enumerate(columns) for group in _groups(j, column))
-    words = [group.words for group in groups]
+    words = [group.rule for group in groups]
     mapped = partial(PatchMap, start, columns, groups, seen_missing=given.with_gaps)
     return members(columns, groups, given), words, mapped
 
@@ -209,9 +209,8 @@ def boost(
     growth = TreeParams(given.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
     few = sample.n <= MAX_CROSS_FITTED
     fold = sample.fold_of(FOLDS if few else HOLD_OUT_FOLDS, seed)
-    held_out = None if few else [0]
     weight = np.ascontiguousarray(sample.weights)
-    grown = boosted(rows, sample.outcomes, x, weight, fold, growth, held_out=held_out)
+    grown = boosted(rows, sample.outcomes, x, weight, fold, growth, range(FOLDS) if few else [0])
     details = {
         "gain": grown.gain,
         "gain_error": grown.error,
