@@ -425,7 +425,7 @@ def _for_whom(crossed: Folds, seed: int) -> GroupAssessment | None:
     parts = [part for part in crossed.held_out if isinstance(part, RowSample) and part.covariates]
     if not parts:
         return None
-    columns = [part.covariates or {} for part in parts]
+    columns = [part.covariates for part in parts]
     covariates = {name: joined_column([one[name] for one in columns]) for name in columns[0]}
     names = ("outcomes", "predictions", "weights")
     outcome, before, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in names)

@@ -81,7 +81,7 @@ def _cox_rejects(levels: Levels) -> bool:
 
 
 def _held_out_costs(fitted: Map, part: Sample, loss: str) -> Costs:
-    if isinstance(part, RowSample) and part.covariates is not None:
+    if isinstance(part, RowSample) and part.covariates:
         return costs(part.unmerged, fitted.predict(part.predictions, part.covariates), loss)
     return costs(part.levels, fitted.predict(part.levels.values), loss)
 

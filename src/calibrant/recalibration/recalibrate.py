@@ -308,7 +308,7 @@ def _rows(
     sample = rows_of(
         checked.outcome[kept], checked.prediction[kept], weight[kept],
         frequency=frequency, clusters=clusters, groups=named,
-        covariates={name: column[rows[kept]] for name, column in columns.items()} or None,
+        covariates={name: column[rows[kept]] for name, column in columns.items()},
     )  # fmt: skip
     return sample, checked.dropped + int(np.count_nonzero(~kept))
 

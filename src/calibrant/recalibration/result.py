@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -164,23 +163,22 @@ class Recalibration:
     @property
     def assessment(self) -> Assessment | None:
         """Whether it helped; computed on first access, None if the records cannot be split into folds."""
-        return self._assessed if isinstance(self._assessed, Assessment) else None
+        return self.assess()
 
     def assess(self, progress: Callable[..., object] | None = None) -> Assessment | None:
         """Compute the assessment if it is not known yet, reporting the share of the work that is done."""
-        if not self.is_assessed and self.assessor is not None:
+        if self.assessor is None:
+            self.__dict__.setdefault("_assessed", NO_RECORDS)
+        elif not self.is_assessed:
             with reporting(progress) as report:
                 self.with_assessment(self.assessor.assess(report))
-        return self.assessment
+        assessed = self.__dict__["_assessed"]
+        return assessed if isinstance(assessed, Assessment) else None
 
     @property
     def why_not_assessed(self) -> str:
         """Why there is no assessment; empty if there is one."""
-        return self._assessed if isinstance(self._assessed, str) else ""
-
-    @cached_property
-    def _assessed(self) -> Assessment | str:
-        return NO_RECORDS if self.assessor is None else self.assessor.assess()
+        return "" if self.assess() else str(self.__dict__["_assessed"])
 
     @property
     def folds(self) -> Folds | str:
