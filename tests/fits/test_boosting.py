@@ -33,7 +33,7 @@ def test_stretches_are_one_long_growth():
 
 def test_a_real_effect_is_kept_and_its_gain_is_out_of_sample():
     rows, y, start, weight, fold = sample(1, 4000, 1.0)
-    made = boosted(rows, y, start, weight, fold, TreeParams(trees=200))
+    made = boosted(rows, y, start, weight, fold, TreeParams(trees=200), range(4))
     assert len(made.forest) == made.trees > 0
     assert made.gain > 3 * made.error
     new, fresh, before, *_ = sample(2, 4000, 1.0)
@@ -43,7 +43,9 @@ def test_a_real_effect_is_kept_and_its_gain_is_out_of_sample():
 
 
 def test_noise_grows_no_trees():
-    kept = sum(len(boosted(*sample(seed, 600, 0.0), TreeParams(trees=50)).forest) > 0 for seed in range(10))
+    kept = sum(
+        len(boosted(*sample(seed, 600, 0.0), TreeParams(trees=50), range(4)).forest) > 0 for seed in range(10)
+    )
     assert kept <= 3
 
 

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from calibrant.errors import InvalidInputError
 from calibrant.fits.logistic import Linear, logistic_regression
+from calibrant.results import json_ready
 
 
 def sample(seed, n=300):
@@ -57,7 +58,7 @@ def test_odd_columns_stay_finite(rows, categorical):
 def test_json_round_trip_and_lies():
     rows, y, weight = sample(3)
     fit = logistic_regression(rows, y, weight, (1,))
-    stored = json.loads(json.dumps(fit.to_dict()))
+    stored = json.loads(json.dumps(json_ready(fit)))
     assert Linear.from_dict(stored, 3).predict(rows).tolist() == fit.predict(rows).tolist()
     lies = [("intercept", None), ("intercept", float("nan")), ("coefficients", [[1.0]]), ("scales", "x")]
     lies += [("scales", [0.0, None, 1.0]), ("coefficients", [["a"], [0.0], [0.0]])]

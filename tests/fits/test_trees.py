@@ -103,7 +103,7 @@ def test_tables_survive_json_to_the_last_bit():
     pytest.importorskip("lightgbm")
     rows, y = table(8, 1500)
     forest = grown_trees(rows, y, np.ones(1500), TreeParams(CODES, trees=20), np.zeros(1500))
-    again = Forest.from_list(json.loads(json.dumps(forest.to_list())), 4)
+    again = Forest.from_list(json.loads(json.dumps(forest.trees)), 4)
     np.testing.assert_array_equal(again.predict(rows), forest.predict(rows))
 
 

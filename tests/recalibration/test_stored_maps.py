@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant import load_recalibration
+from calibrant import load_recalibration, recalibrate
 from calibrant.errors import CalibrantError
 from calibrant.recalibration import maps
 from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.result import Recalibration
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+COVARIATES = ("hierarchical", "patch", "boost", "augment")
 PARTS = ("spline", "vector", "boost")
 LIES = [
     None,
@@ -134,3 +135,17 @@ def test_maps_that_cannot_be_parts_of_a_map_are_refused():
     for stored in (nothing, inside, start, edited(spline, ("columns",), 3)):
         with pytest.raises(CalibrantError, match="it may have been edited"):
             Recalibration.from_dict(stored)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.recalibration.result.RecalibrationWarning")
+@pytest.mark.parametrize("method", COVARIATES)
+def test_a_map_of_covariates_at_another_prevalence_is_read_back(method, tmp_path):
+    if method in ("boost", "augment"):
+        pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    p, group = rng.random(400), rng.choice(["a", "b"], 400)
+    y = (rng.random(400) < p**1.5).astype(int)
+    fitted = recalibrate(y, p, method=method, covariates={"g": group}, prevalence=0.2)
+    fitted.save(tmp_path / "map.json")
+    again = load_recalibration(tmp_path / "map.json")
+    np.testing.assert_array_equal(again.predict(p, {"g": group}), fitted.predict(p, {"g": group}))

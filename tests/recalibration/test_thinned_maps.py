@@ -38,12 +38,12 @@ def most_bins(n, tolerance):
 @pytest.mark.parametrize("n", [60, 1_000, 4_321])
 @pytest.mark.parametrize("tolerance", [0.08, 0.2, 0.5])
 def test_the_most_bins_within_a_tolerance_are_found(n, tolerance):
-    fit = [b for b in range(1, n // 2 + 1) if simultaneous_tolerance(n, b, 0.1) <= tolerance]
+    fit = [b for b in range(1, n // 2 + 1) if simultaneous_tolerance(n // b - 1, b, 0.1) <= tolerance]
     if fit:
         assert most_bins(n, tolerance) == fit[-1]
 
 
 def test_they_are_found_for_a_billion_records():
     bins = most_bins(10**9, 0.01)
-    tolerances = [simultaneous_tolerance(10**9, b, 0.1) for b in (bins, bins + 1)]
+    tolerances = [simultaneous_tolerance(10**9 // b - 1, b, 0.1) for b in (bins, bins + 1)]
     assert tolerances[0] <= 0.01 < tolerances[1]

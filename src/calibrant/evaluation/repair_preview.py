@@ -189,15 +189,16 @@ def group_repair(evaluation: Evaluation) -> GroupRepair | str | None:
         return "outcomes are fractions, and audits by group need 0 or 1"
     try:
         sample = _sample(evaluation)
-        covariates = sample.covariates or {}
-        values = sum(len(np.unique(column.astype(str))) for column in covariates.values())
+        values = sum(len(np.unique(column.astype(str))) for column in sample.covariates.values())
         if values > MAX_GROUP_VALUES:
             return f"the groups have {values:,} values, and the report tries at most {MAX_GROUP_VALUES}"
         fitted = fit_sample(sample, find_method(METHOD), {}, seed=evaluation.seed)
         result = fitted.assessment
         if result is None or result.for_whom is None:
             return fitted.why_not_assessed
-        return GroupRepair(result.for_whom, result.n, len(evaluation.forecasts.records), tuple(covariates))
+        return GroupRepair(
+            result.for_whom, result.n, len(evaluation.forecasts.records), tuple(sample.covariates)
+        )
     except CalibrantError as reason:
         return str(reason)
 

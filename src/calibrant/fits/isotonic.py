@@ -32,21 +32,23 @@ def honest_range(rates: Array, weights: Array) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class Knots(NamedTuple):
+class Knot(NamedTuple):
+    """The points between which a map is linear: predictions and what they become."""
+
     values: Array
     rates: Array
 
 
-def isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
+def isotonic(levels: Levels, *, honest_ends: bool = True) -> Knot:
     """Return the non-decreasing rates closest to the observed ones (pool adjacent violators)."""
     starts, rates = _pooled(levels, honest_ends)
-    return Knots(levels.values, np.repeat(rates, np.diff(starts, append=len(levels))))
+    return Knot(levels.values, np.repeat(rates, np.diff(starts, append=len(levels))))
 
 
-def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
+def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knot:
     """Return one knot per block, at its mean prediction (Oron and Flournoy 2017)."""
     starts, rates = _pooled(levels, honest_ends)
-    return Knots(_means(levels.values, levels.weights, starts), rates)
+    return Knot(_means(levels.values, levels.weights, starts), rates)
 
 
 def _pooled(levels: Levels, honest_ends: bool) -> tuple[Places, Array]:
@@ -79,7 +81,7 @@ def _means(places: Array, weights: Array, starts: Places) -> Array:
     return np.asarray(np.clip(means, places[starts], places[starts + counts - 1]))
 
 
-def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = False) -> Knots:
+def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = False) -> Knot:
     """Return the rates g of least squared error with 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i).
 
     With slope 2 these are the maps v + e(v), e with slopes between -1 and 1, of Błasiok, Gopalan, Hu and
@@ -88,7 +90,7 @@ def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = Fal
     fit = np.clip(bounded_slope_rates(levels.values, levels.rates, levels.weights, float(slope)), 0.0, 1.0)
     if honest_ends:
         fit = np.clip(fit, *honest_range(fit, levels.weights))  # which cannot make a slope steeper
-    return Knots(levels.values, fit)
+    return Knot(levels.values, fit)
 
 
 def venn_abers(levels: Levels) -> tuple[Array, Array]:

@@ -330,19 +330,15 @@ class Linear:
     """An intercept, and the coefficients of every column: one for a number, one per code for categories."""
 
     intercept: float
-    columns: tuple[Array, ...]
+    coefficients: tuple[Array, ...]
     scales: tuple[float | None, ...]  # what numbers are divided by; None for categories
 
     def predict(self, rows: Array) -> Array:
         total = np.full(len(rows), self.intercept)
-        for j, (coefficients, scale) in enumerate(zip(self.columns, self.scales, strict=True)):
+        for j, (coefficients, scale) in enumerate(zip(self.coefficients, self.scales, strict=True)):
             codes, values = _terms(rows[:, j], scale, len(coefficients))
             total += np.append(coefficients, 0.0)[codes] * values
         return total
-
-    def to_dict(self) -> dict[str, Any]:
-        columns = [column.tolist() for column in self.columns]
-        return {"intercept": self.intercept, "coefficients": columns, "scales": list(self.scales)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], features: int) -> Linear:

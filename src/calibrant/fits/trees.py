@@ -73,9 +73,6 @@ class Forest:
         thresholds, values = (np.array([node.get(x, 0.0) for node in nodes]) for x in ("at_most", "value"))
         return table, thresholds, values, np.concatenate(words), roots[:-1].astype(np.int64)
 
-    def to_list(self) -> list[list[dict[str, Any]]]:
-        return [[dict(node) for node in tree] for tree in self.trees]
-
     @classmethod
     def from_list(cls, trees: Sequence[Sequence[Node]], features: int) -> Forest:
         """Read trees back: children come after their parents, so that every walk ends."""
@@ -190,11 +187,9 @@ def boosted(
     weight: Array,
     fold: npt.NDArray[np.int64],
     growth: TreeParams,
-    *,
-    held_out: Sequence[int] | None = None,
+    folds: Sequence[int],
 ) -> Boosted:
-    """Grow trees on all records if their gain, judged on each of some folds, exceeds one standard error."""
-    folds = np.unique(fold) if held_out is None else held_out
+    """Grow trees on all records if their gain, judged on each of the folds, exceeds one standard error."""
     inside = np.isin(fold, folds)
     losses = _held_out(rows, outcome, start, weight, fold, folds, growth)[inside]
     judged = weight[inside]
@@ -216,7 +211,7 @@ def _held_out(
     start: Array,
     weight: Array,
     fold: npt.NDArray[np.int64],
-    folds: Sequence[int] | npt.NDArray[np.int64],
+    folds: Sequence[int],
     growth: TreeParams,
 ) -> Array:
     """Return the log loss of each held-out record after 10, 20, ... trees that did not see it.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.frames import repeated_names
 from calibrant.inputs import numeric_vector
-from calibrant.recalibration.maps.base import Map, choice_tree
+from calibrant.recalibration.maps.base import Algebra, Map
 from calibrant.recalibration.sql import (
     DIALECTS,
     Sql,
@@ -157,7 +157,7 @@ def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
     ]
 
 
-class FrameAlgebra:
+class FrameAlgebra(Algebra):
     def log(self, x: Any) -> Any:
         return x.log()
 
@@ -175,9 +175,6 @@ class FrameAlgebra:
 
     def number(self, value: float) -> Any:
         return nw.lit(value)
-
-    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
-        return choice_tree(self, p, cuts, tables, formula)
 
 
 def checked_frame(frame: Any, prediction: str, into: str) -> Any:

@@ -29,7 +29,7 @@ from calibrant.recalibration.assess_groups import (
     score_sheet,
 )
 from calibrant.recalibration.maps.base import IdentityMap, Map
-from calibrant.recalibration.registry import Fitted, Report
+from calibrant.recalibration.registry import Fitted, Report, silent
 from calibrant.recalibration.samples import CellSample, ClassRecords, RowSample, Sample
 from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
 
@@ -138,13 +138,12 @@ class Assessment(Result):
         shown = html_paragraphs(verdict.strip()) + self.sheet().as_html()
         if self.for_whom is None:
             return shown
-        changes, left = (
-            self.for_whom.changes[:NOTEBOOK_GROUPS],
-            len(self.for_whom.changes) - NOTEBOOK_GROUPS,
-        )
+        changes = self.for_whom.changes[:NOTEBOOK_GROUPS]
         every = change_table(changes).as_html() + score_sheet(changes).as_html()
-        are = pluralize(left, "more group is", "more groups are")
-        more = [f"{are} in .for_whom.changes."] if left > 0 else []
+        left = len(self.for_whom.changes) - len(changes)
+        more = (
+            [f"{pluralize(left, 'more group is', 'more groups are')} in .for_whom.changes."] if left else []
+        )
         whom = html_paragraphs(*(f"{line[0].upper()}{line[1:]}." for line in str(self.for_whom).splitlines()))
         return shown + whom + every + html_paragraphs(*more, HELD_OUT)
 
@@ -291,13 +290,13 @@ class Assessor:
 
     @cached_property
     def folds(self) -> Folds | str:
-        return self.cross_fit(0, None)
+        return self.cross_fit(0)
 
     @cached_property
     def _own(self) -> Folds:
         return Folds((self.records,), (self.records.recalibrated(self.delivered),))
 
-    def cross_fit(self, split: int, report: Report | None) -> Folds | str:
+    def cross_fit(self, split: int, report: Report = silent) -> Folds | str:
         """Fit the procedure without each fold; return the reason as text if the records cannot be split.
 
         Folds are random. Folds with equal shares of outcomes would overstate the gain: they agree on the base
@@ -318,13 +317,12 @@ class Assessor:
             predictions: list[Array] = []
             for rest, part in parts:
                 predictions.append(part.recalibrated(self.procedure(rest).map))
-                if report is not None:
-                    report((split + len(predictions) / folds) / self.plan.max_splits)
+                report((split + len(predictions) / folds) / self.plan.max_splits)
         except CalibrantError as reason:
             return str(reason)
         return Folds(tuple(part for _, part in parts), tuple(predictions))
 
-    def assess(self, report: Report | None = None) -> Assessment | str:
+    def assess(self, report: Report = silent) -> Assessment | str:
         if "folds" not in self.__dict__:
             self.__dict__["folds"] = self.cross_fit(0, report)
         if isinstance(self.folds, str):
@@ -427,7 +425,7 @@ def _for_whom(crossed: Folds, seed: int) -> GroupAssessment | None:
     parts = [part for part in crossed.held_out if isinstance(part, RowSample) and part.covariates]
     if not parts:
         return None
-    columns = [part.covariates or {} for part in parts]
+    columns = [part.covariates for part in parts]
     covariates = {name: joined_column([one[name] for one in columns]) for name in columns[0]}
     names = ("outcomes", "predictions", "weights")
     outcome, before, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 from typing import Any, ClassVar
 
@@ -194,15 +195,13 @@ def _mean_limits(values: Array, share: Array, reach: float) -> tuple[float, floa
 
 def audited_members(audited: Audit, covariates: Mapping[str, npt.NDArray[Any]]) -> dict[str, Members]:
     columns = {column.name: column for column in coded(covariates)}
-    rows, known = len(next(iter(covariates.values()))), dict[Any, Any]()
+    everyone = np.ones(len(next(iter(covariates.values()))), dtype=bool)
 
+    @cache
     def holds(condition: Any) -> Any:
-        if condition not in known:
-            column = columns[condition.column]
-            known[condition] = np.array(condition.holds_each(list(column.labels)), dtype=bool)[column.codes]
-        return known[condition]
+        column = columns[condition.column]
+        return np.array(condition.holds_each(list(column.labels)), dtype=bool)[column.codes]
 
-    everyone = np.ones(rows, dtype=bool)
     return {
         str(group.rule): np.flatnonzero(np.logical_and.reduce([everyone, *map(holds, group.rule.conditions)]))
         for group in audited.groups

@@ -19,7 +19,7 @@ from calibrant.recalibration.maps.piecewise import LogisticMap
 from calibrant.recalibration.methods.classes import held_out_path
 from calibrant.recalibration.methods.groups import shifts_pvalue
 from calibrant.recalibration.methods.table import find_method, recalibrations
-from calibrant.recalibration.registry import Fitted, Method, Report, step_of
+from calibrant.recalibration.registry import Fitted, Method, Report, silent, step_of
 from calibrant.recalibration.samples import ClassRecords, RowSample, Sample
 from calibrant.results import NOTHING
 
@@ -81,7 +81,7 @@ def _cox_rejects(levels: Levels) -> bool:
 
 
 def _held_out_costs(fitted: Map, part: Sample, loss: str) -> Costs:
-    if isinstance(part, RowSample) and part.covariates is not None:
+    if isinstance(part, RowSample) and part.covariates:
         return costs(part.unmerged, fitted.predict(part.predictions, part.covariates), loss)
     return costs(part.levels, fitted.predict(part.levels.values), loss)
 
@@ -93,7 +93,7 @@ def auto(
     candidates: Sequence[str] | None = None,
     loss: str = "log",
     folds: int = FOLDS,
-    report: Report | None = None,
+    report: Report = silent,
 ) -> Fitted:
     """Cross-fit all candidates on the same folds; fit the simplest as good as the best to all records.
 
@@ -118,8 +118,7 @@ def auto(
     try:
         parts = judged.cut(folds, seed)
         for done, method in enumerate(offered):
-            if report is not None and done:
-                report(done / len(offered))
+            report(done / len(offered))
             try:
                 fits = [(method.fit_to(rest, seed=seed).map, part) for rest, part in parts]
                 collected[method.name] = joined_costs([_held_out_costs(*pair, loss) for pair in fits])
@@ -142,7 +141,7 @@ def auto(
     return Fitted(fitted.map, (*fitted.notes, *unchanged), details)
 
 
-def auto_classes(records: ClassRecords, *, seed: int, report: Report | None = None) -> Fitted:
+def auto_classes(records: ClassRecords, *, seed: int, report: Report = silent) -> Fitted:
     """Return the simplest of no change and the softmax maps within one standard error of the best."""
     parts = records.cut(FOLDS, seed)
     collected = {"identity": joined_costs([part.costs(part.table, "log") for _, part in parts])}

@@ -34,7 +34,7 @@ from calibrant.recalibration.assess import FAST, SLOW, Assessor
 from calibrant.recalibration.choose import AUTO, UNCHANGED
 from calibrant.recalibration.maps.base import PrevalenceMap
 from calibrant.recalibration.methods.table import find_method, recalibrations
-from calibrant.recalibration.registry import Fitted, Method, Report, reporting
+from calibrant.recalibration.registry import Fitted, Method, Report, reporting, silent
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import (
     ClassRecords,
@@ -219,12 +219,12 @@ def recalibrate(
 
 def fit_sample(
     sample: Sample, row: Method, options: Mapping[str, Any], *, seed: int,
-    prevalence: float | None = None, weights: Weights = "sampling", report: Report | None = None,
+    prevalence: float | None = None, weights: Weights = "sampling", report: Report = silent,
 ) -> Recalibration:  # fmt: skip
     several, auto = isinstance(sample, ClassRecords), row.name == "auto"
     ratio = None if prevalence is None else _odds_ratio(prevalence, sample)
 
-    def procedure(part: Sample, report: Report | None = None) -> Fitted:
+    def procedure(part: Sample, report: Report = silent) -> Fitted:
         return row.fit_to(part, options, seed=seed, report=report)
 
     fitted, levels = procedure(sample, report), sample.levels
@@ -308,7 +308,7 @@ def _rows(
     sample = rows_of(
         checked.outcome[kept], checked.prediction[kept], weight[kept],
         frequency=frequency, clusters=clusters, groups=named,
-        covariates={name: column[rows[kept]] for name, column in columns.items()} or None,
+        covariates={name: column[rows[kept]] for name, column in columns.items()},
     )  # fmt: skip
     return sample, checked.dropped + int(np.count_nonzero(~kept))
 

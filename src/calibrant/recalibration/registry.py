@@ -22,11 +22,8 @@ Report = Callable[[float], object]  # called with the share of the work that is 
 
 
 @contextmanager
-def reporting(progress: Progress | None) -> Iterator[Report | None]:
+def reporting(progress: Progress | None) -> Iterator[Report]:
     """Return a function that passes growing shares on to `progress`, and report 1 on exit."""
-    if progress is None:
-        yield None
-        return
     reached = 0
 
     def report(share: float) -> None:
@@ -40,8 +37,12 @@ def reporting(progress: Progress | None) -> Iterator[Report | None]:
     report(1.0)
 
 
-def step_of(report: Report | None, done: int, steps: int) -> Report | None:
-    return None if report is None else lambda share: report((done + share) / steps)
+def silent(share: float) -> None:
+    """Report to no one."""
+
+
+def step_of(report: Report, done: int, steps: int) -> Report:
+    return lambda share: report((done + share) / steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +105,7 @@ class Method:
         options: Mapping[str, Any] = NOTHING,
         *,
         seed: int,
-        report: Report | None = None,
+        report: Report = silent,
     ) -> Fitted:
         """Fit with some options, numbers of numpy as plain ones, and with `report` if the fit takes one."""
         subject, several = f"method {self.name!r}", isinstance(records, ClassRecords)

@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,11 +15,12 @@ from calibrant.columns import columns_of
 from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.files import atomic_write
 from calibrant.fits.calibration_curve import fit_calibration_curve
+from calibrant.fits.isotonic import Knot
 from calibrant.formatting import format_value, pluralize
-from calibrant.inputs import ROW_SUM, check_unit_interval, numeric_vector, open_share, to_array
+from calibrant.inputs import check_unit_interval, open_share, positive_column, to_array
 from calibrant.metrics.multiclass import check_column_order, columns_named
 from calibrant.recalibration.assess import Assessment, Assessor, Folds
-from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins, PrevalenceMap
+from calibrant.recalibration.maps.base import Interval, Map, MapBins, PrevalenceMap
 from calibrant.recalibration.registry import reporting
 from calibrant.recalibration.samples import (
     ForecastSample,
@@ -163,23 +163,22 @@ class Recalibration:
     @property
     def assessment(self) -> Assessment | None:
         """Whether it helped; computed on first access, None if the records cannot be split into folds."""
-        return self._assessed if isinstance(self._assessed, Assessment) else None
+        return self.assess()
 
     def assess(self, progress: Callable[..., object] | None = None) -> Assessment | None:
         """Compute the assessment if it is not known yet, reporting the share of the work that is done."""
-        if not self.is_assessed and self.assessor is not None:
+        if self.assessor is None:
+            self.__dict__.setdefault("_assessed", NO_RECORDS)
+        elif not self.is_assessed:
             with reporting(progress) as report:
                 self.with_assessment(self.assessor.assess(report))
-        return self.assessment
+        assessed = self.__dict__["_assessed"]
+        return assessed if isinstance(assessed, Assessment) else None
 
     @property
     def why_not_assessed(self) -> str:
         """Why there is no assessment; empty if there is one."""
-        return self._assessed if isinstance(self._assessed, str) else ""
-
-    @cached_property
-    def _assessed(self) -> Assessment | str:
-        return NO_RECORDS if self.assessor is None else self.assessor.assess()
+        return "" if self.assess() else str(self.__dict__["_assessed"])
 
     @property
     def folds(self) -> Folds | str:
@@ -309,18 +308,10 @@ def one_column(p: Any) -> tuple[Array, bool]:
     """Return predictions as one checked column, and whether they came as pairs of columns."""
     array = to_array(p, "y_prob")
     pair = array.ndim == 2 and array.shape[1] == 2
-    if pair:
-        sums = array.sum(axis=1, dtype=np.float64)
-        hint = "pass the column of outcome 1"
-        reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM, hint)
-        array = array[:, 1]
-    elif array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim == 1 and array.size == 0:  # as scikit-learn's predict, an empty batch has no predictions
+    if array.shape in ((0,), (0, 1), (0, 2)):  # as with scikit-learn, an empty batch has no predictions
         return np.empty(0), pair
-    column = numeric_vector(array if array is not p or array.ndim == 1 else p, "y_prob")
-    if column.dtype.kind == "f":
-        reject_rows("y_prob", "must not be missing", column, np.isnan(column))
+    column = positive_column(array, "y_prob")
+    reject_rows("y_prob", "must not be missing", column, np.isnan(column))
     check_unit_interval(column, "y_prob")
     return column.astype(np.float64, copy=False) + 0.0, pair
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -22,9 +21,10 @@ from calibrant.inputs import InputNames, check_same_length, check_weights, numer
 from calibrant.metrics.multiclass import ClassColumns, checked_classes, columns_named
 from calibrant.recalibration.maps.base import Map
 from calibrant.records import Missing
-from calibrant.results import Array
+from calibrant.results import NOTHING, Array
 
 Ints = npt.NDArray[np.int64]
+Columns = Mapping[str, npt.NDArray[Any]]
 T = TypeVar("T")
 R = TypeVar("R", "RowSample", "ClassRecords")
 MAX_EXACT_RECORDS = 10**9  # records that can be dealt without replacement
@@ -37,8 +37,11 @@ class Sample(ABC):
     """What a method fits: levels, and a way to hold part of the records back."""
 
     is_single = False  # whether records are known one by one
+    binary: bool = True
+    weighted: bool = False
+    why_not_splittable: str = ""  # why the records cannot be cut into folds; empty where they can
     clusters: Ints | None = None
-    covariates: Mapping[str, npt.NDArray[Any]] | None = None
+    covariates: Columns = NOTHING
 
     @property
     @abstractmethod
@@ -48,18 +51,12 @@ class Sample(ABC):
     @abstractmethod
     def n(self) -> int: ...
 
-    @property
-    def binary(self) -> bool:
-        return True
-
-    @property
-    def weighted(self) -> bool:
-        return False
-
-    @property
-    def why_not_splittable(self) -> str:
-        """Why the records cannot be cut into folds; empty where they can."""
-        return ""
+    def cached(self, key: str, make: Callable[[], T]) -> T:
+        """Return what `make` returned for these records the first time: candidates share costly steps."""
+        known: dict[str, T] = self.__dict__.setdefault("_cached", {})
+        if key not in known:
+            known[key] = make()
+        return known[key]
 
     @abstractmethod
     def cut(self, folds: int, seed: int, stratified: bool = True) -> Sequence[tuple[Sample, Sample]]:
@@ -117,7 +114,7 @@ class RowSample(Sample):
     outcomes: Array
     weights: Array
     clusters: Ints | None = None
-    covariates: Mapping[str, npt.NDArray[Any]] | None = None
+    covariates: Columns = field(default_factory=lambda: NOTHING)
     groups: tuple[str, ...] = ()  # which of the covariates are groups to repair
     rules: tuple[Rule, ...] = ()  # groups to repair that rules define
     binary: bool = True
@@ -132,27 +129,19 @@ class RowSample(Sample):
     def levels(self) -> Levels:
         return levels_of_sorted(self.predictions, self.outcomes, self.weights)
 
-    def cached(self, key: str, make: Callable[[], T]) -> T:
-        """Return what `make` returned for these records the first time: candidates share costly steps."""
-        known: dict[str, T] = self.__dict__.setdefault("_cached", {})
-        if key not in known:
-            known[key] = make()
-        return known[key]
-
     @property
     def unmerged(self) -> Levels:
         return Levels(self.predictions, self.outcomes, self.weights)
 
     def where(self, chosen: npt.NDArray[Any]) -> RowSample:
         """Return some of the records, by a mask or ascending places; the canonical order is kept."""
-        columns = self.covariates
         return replace(
             self,
             predictions=self.predictions[chosen],
             outcomes=self.outcomes[chosen],
             weights=self.weights[chosen],
             clusters=None if self.clusters is None else self.clusters[chosen],
-            covariates=None if columns is None else {name: c[chosen] for name, c in columns.items()},
+            covariates={name: column[chosen] for name, column in self.covariates.items()},
         )
 
     def drawn(self, count: int, seed: int) -> RowSample:
@@ -184,12 +173,10 @@ def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
     if len(present) < folds:
         raise TooFewRecordsError("clusters", f"must be at least {folds}", f"got {len(present)}")
     order = present[np.lexsort((np.random.default_rng(seed).random(len(present)), -sizes[present]))]
-    piles = [(0, k) for k in range(folds)]
-    fold = np.zeros(len(sizes), dtype=np.int64)
-    for cluster in order:
-        size, k = heapq.heappop(piles)
-        fold[cluster] = k
-        heapq.heappush(piles, (size + int(sizes[cluster]), k))
+    fold, piles = np.zeros(len(sizes), dtype=np.int64), [0] * folds
+    for cluster in order:  # to the smallest fold so far
+        fold[cluster] = piles.index(min(piles))
+        piles[fold[cluster]] += int(sizes[cluster])
     return fold[clusters]
 
 
@@ -216,27 +203,28 @@ class CellSample(Sample):
             raise TooFewRecordsError("folds", f"need {folds} records", f"got {self.n}")
         draws = np.random.default_rng(seed)
         if stratified:
-            hands = zip(*(_dealt_counts(one, folds, draws) for one in (self.ones, self.zeros)), strict=True)
+            ones, zeros = (_dealt_counts(counts, folds, draws) for counts in (self.ones, self.zeros))
         else:
             both = _dealt_counts(np.concatenate([self.ones, self.zeros]), folds, draws)
-            hands = zip(*np.split(np.array(both), 2, axis=1), strict=True)
+            ones, zeros = np.split(both, 2, axis=1)
         return [
             (CellSample(self.values, self.ones - a, self.zeros - b), CellSample(self.values, a, b))
-            for a, b in hands
+            for a, b in zip(ones, zeros, strict=True)
         ]
 
 
-def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[Ints]:
-    left, hands = counts.copy(), []
+def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> Ints:
+    left, hands = counts, np.empty((folds, len(counts)), dtype=np.int64)
     for k in range(folds):
         rest = folds - k
         if left.sum() < MAX_EXACT_RECORDS:
             share = int(left.sum()) // rest
-            hand = draws.multivariate_hypergeometric(left, share, method="marginals") if rest > 1 else left
+            hands[k] = (
+                draws.multivariate_hypergeometric(left, share, method="marginals") if rest > 1 else left
+            )
         else:
-            hand = draws.binomial(left, 1.0 / rest)
-        hands.append(np.asarray(hand, dtype=np.int64))
-        left = left - hands[-1]
+            hands[k] = draws.binomial(left, 1.0 / rest)
+        left = left - hands[k]
     return hands
 
 
@@ -252,11 +240,11 @@ class ForecastSample(Sample):
         return self.forecasts.n
 
     @property
-    def binary(self) -> bool:
+    def binary(self) -> bool:  # type: ignore[override]  # the forecasts know
         return self.forecasts.binary
 
     @property
-    def weighted(self) -> bool:
+    def weighted(self) -> bool:  # type: ignore[override]  # the forecasts know
         return self.forecasts.record_weights is not None or self.forecasts.cells is not None
 
     @cached_property
@@ -264,7 +252,7 @@ class ForecastSample(Sample):
         return Levels.of(self.forecasts, frequency=self.frequency)
 
     @property
-    def why_not_splittable(self) -> str:
+    def why_not_splittable(self) -> str:  # type: ignore[override]  # the forecasts know
         if self.forecasts.cells is None:
             return ""
         what = "weighted records" if self.binary else "fractional outcomes"
@@ -351,14 +339,13 @@ def rows_of(
     *,
     frequency: bool = False,
     clusters: npt.NDArray[Any] | None = None,
-    covariates: Mapping[str, npt.NDArray[Any]] | None = None,
+    covariates: Columns = NOTHING,
     groups: tuple[str, ...] = (),
 ) -> RowSample:
     outcomes = y.astype(np.float64)
     weights = np.ones(len(p)) if w is None else w
     codes = None if clusters is None else _codes(clusters)
-    columns = covariates or {}
-    keys = [_codes(column) for column in reversed(list(columns.values()))]
+    keys = [_codes(column) for column in reversed(list(covariates.values()))]
     order = np.lexsort((*keys, *([] if codes is None else [codes]), weights, outcomes, p))
     weights = weights[order]  # sums depend on the order of their terms
     rows = RowSample(
@@ -366,7 +353,7 @@ def rows_of(
         outcomes[order],
         weights if frequency else effective(weights),
         None if codes is None else codes[order],
-        {name: column[order] for name, column in columns.items()} if covariates is not None else None,
+        {name: column[order] for name, column in covariates.items()},
         groups,
         binary=not bool(np.any((outcomes > 0) & (outcomes < 1))),
         weighted=w is not None and bool(np.any(w != w[0])),

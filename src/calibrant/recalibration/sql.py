@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import ROW_SUM
-from calibrant.recalibration.maps.base import Map, choice_tree
+from calibrant.recalibration.maps.base import Algebra, Map
 from calibrant.recalibration.maps.classes import PREDICT_HINT, ClassMap
 from calibrant.results import Array
 
@@ -44,11 +44,9 @@ def _operation(sign: str) -> Callable[[Sql, Sql | float], Sql]:
     return lambda one, other: Sql(f"({one.text} {sign} {_text(other)})")
 
 
+@dataclass(slots=True, eq=False)
 class Sql:
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     __add__, __sub__, __mul__, __truediv__ = map(_operation, "+-*/")
 
@@ -98,7 +96,7 @@ def sql_number(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-class SqlAlgebra:
+class SqlAlgebra(Algebra):
     def log(self, x: Sql) -> Sql:
         return Sql(f"LN({x.text})")
 
@@ -117,10 +115,6 @@ class SqlAlgebra:
 
     def number(self, value: float) -> Sql:
         return Sql(sql_number(value))
-
-    def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
-        tree: Sql = choice_tree(self, p, cuts, tables, formula)
-        return tree
 
 
 class SparkAlgebra(SqlAlgebra):

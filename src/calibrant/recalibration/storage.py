@@ -16,7 +16,6 @@ from calibrant.recalibration.maps.base import (
     IdentityMap,
     Map,
     map_from_dict,
-    map_to_dict,
     refused,
     stored_number,
 )
@@ -47,7 +46,6 @@ NOT_YET = "it was not assessed before it was saved"
 
 
 def as_dict(fitted: Recalibration) -> dict[str, Any]:
-    knots = fitted.knots
     facts = asdict(fitted.fit)
     if fitted.sample is not None:
         levels, digest = fitted.sample.levels, hashlib.blake2b(digest_size=16)
@@ -56,21 +54,22 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
         facts["data"] = digest.hexdigest()
     assessment = fitted.assessment if fitted.is_assessed else None
     why_not = fitted.why_not_assessed if fitted.is_assessed else NOT_YET
-    stored = {
+    fields = {
         "calibrant_recalibration": FORMAT,
         "method": fitted.method,
         "chosen": fitted.chosen,
-        "options": json_object(fitted.options),
-        "map": map_to_dict(fitted.map),
+        "options": fitted.options,
+        "map": fitted.map,
         "fit": facts,
-        "notes": list(fitted.notes),
-        "details": json_object(fitted.details),
+        "notes": fitted.notes,
+        "details": fitted.details,
         "columns": fitted.columns,
-        "classes": list(fitted.classes),
-        "knots": None if knots is None else [knots.values.tolist(), knots.rates.tolist()],
-        "assessment": None if assessment is None else assessment.to_dict(),
+        "classes": fitted.classes,
+        "knots": fitted.knots,
+        "assessment": assessment,
         "why_not_assessed": why_not,
     }
+    stored = json_object(fields)
     return {**stored, CHECKSUM: checksum_of(stored)}
 
 

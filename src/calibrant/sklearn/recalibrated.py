@@ -97,15 +97,15 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             if len(np.unique(y[sample_weight > 0])) < 2:
                 raise ValueError("Recalibrated needs at least 2 classes with positive weight; got fewer")
         routed = _routed(self, sample_weight, params)
-        if isinstance(base, FrozenEstimator):
-            self.estimator_ = base
-            held, outcome, weight = self._response(base, X), y, sample_weight
-        else:
-            self.estimator_ = clone(base).fit(X, y, **routed.estimator.fit)
-            held, outcome, weight = self._out_of_fold(base, X, y, sample_weight, routed)
+        frozen = isinstance(base, FrozenEstimator)
+        self.estimator_ = base if frozen else clone(base).fit(X, y, **routed.estimator.fit)
         self.classes_ = self.estimator_.classes_
         if len(self.classes_) < 2:
             raise ValueError("Recalibrated needs samples of at least 2 classes; got 1 class")
+        if frozen:
+            held, outcome, weight = self._response(base, X), y, sample_weight
+        else:
+            held, outcome, weight = self._out_of_fold(base, X, y, sample_weight, routed)
         self.recalibration_ = self._fitted_map(held, outcome, weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -120,8 +120,6 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     ) -> tuple[Any, Any, Any]:
         """Return predictions for every row that some fold holds out, by a clone that did not see it."""
         labels, counts = np.unique(y, return_counts=True)
-        if len(labels) < 2:
-            raise ValueError("Recalibrated needs samples of at least 2 classes; got 1 class")
         folds = self.cv
         if folds is None:
             folds = StratifiedKFold(max(2, min(FOLDS, int(counts.min()))))

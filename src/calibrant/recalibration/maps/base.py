@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.fits.isotonic import Knot
 from calibrant.fits.levels import MIN_CLIP
 from calibrant.results import Array, json_object
 
@@ -24,7 +25,7 @@ MAX_LOGIT = 700.0  # the logit beyond which exp would overflow
 
 
 class Algebra(Protocol):
-    """The functions that maps need besides arithmetic."""
+    """The functions that maps need besides arithmetic; engines may have better `pieces`."""
 
     def log(self, x: Any) -> Any: ...
     def exp(self, x: Any) -> Any: ...
@@ -34,27 +35,24 @@ class Algebra(Protocol):
     def number(self, value: float) -> Any: ...
 
     def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
-        """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
+        """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k].
+
+        The tree is balanced: its depth stays below any parser's limit.
+        """
+
+        def tree(first: int, last: int) -> Any:
+            if first == last:
+                return formula(*(self.number(float(table[first])) for table in tables))
+            middle = (first + last) // 2
+            return self.when(p < float(cuts[middle]), tree(first, middle), tree(middle + 1, last))
+
+        return tree(0, len(cuts))
 
 
 def expit_expression(eta: Any, largest: float, algebra: Algebra) -> Any:
     """Return 1 / (1 + e^-eta); `largest` bounds |eta|, which is held back where exp could overflow."""
     held = eta if largest <= MAX_LOGIT else algebra.clip(eta, -MAX_LOGIT, MAX_LOGIT)
     return algebra.number(1.0) / (algebra.exp(-held) + 1.0)
-
-
-def choice_tree(
-    algebra: Algebra, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]
-) -> Any:
-    """Return pieces as a balanced tree of choices, whose depth stays below any parser's limit."""
-
-    def tree(first: int, last: int) -> Any:
-        if first == last:
-            return formula(*(algebra.number(float(table[first])) for table in tables))
-        middle = (first + last) // 2
-        return algebra.when(p < float(cuts[middle]), tree(first, middle), tree(middle + 1, last))
-
-    return tree(0, len(cuts))
 
 
 MAX_COEFFICIENT = 1e300  # of a coefficient: sums and products of a few with logits stay finite
@@ -122,13 +120,6 @@ class Interval(NamedTuple):
     upper: Array
 
 
-class Knot(NamedTuple):
-    """The points between which a map is linear: predictions and what they become."""
-
-    values: Array
-    rates: Array
-
-
 class MapBins(NamedTuple):
     """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf): the rate of each, and limits where they are known."""
 
@@ -159,15 +150,17 @@ class Map(ABC):
         """Return the recalibrated predictions; `p` is checked, one number per row."""
 
     def to_dict(self) -> dict[str, Any]:
-        names = [one.name for one in fields(self)]  # type: ignore[arg-type]  # of a dataclass
-        return json_object({"form": self.form, **{name: getattr(self, name) for name in names}})
+        return self.named()
+
+    def named(self, without: str = "", **others: Any) -> dict[str, Any]:
+        """Return form and fields as files name them: `others` in place of the field that is left out."""
+        names = [one.name for one in fields(self) if one.name != without]  # type: ignore[arg-type]
+        return json_object({"form": self.form, **{name: getattr(self, name) for name in names}, **others})
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        """Rebuild the map from what `to_dict` returned; here from single numbers."""
-        names = [one.name for one in fields(cls)]  # type: ignore[arg-type]  # of a dataclass
-        read = {name: stored_number(numbers, name) for name in names if name != "clip"}
-        return cls(**read, **({"clip": stored_clip(numbers)} if "clip" in names else {}))
+        """Rebuild the map from what `to_dict` returned; here one without fields."""
+        return cls()
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
@@ -199,10 +192,6 @@ class Map(ABC):
     def thinned(self, tolerance: float) -> Map:
         """Return a map with fewer numbers that differs by at most `tolerance`; itself where it has few."""
         return self
-
-
-def map_to_dict(fitted: Map) -> dict[str, Any]:
-    return {"form": fitted.form, **fitted.to_dict()}
 
 
 def map_from_dict(numbers: Mapping[str, Any]) -> Map:

@@ -12,9 +12,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError
 from calibrant.fits.softmax import MIN_PROBABILITY, softmax_rates
 from calibrant.recalibration.maps.base import (
-    MAX_COEFFICIENT,
     MAX_LOGIT,
-    MIN_COEFFICIENT,
     Algebra,
     Map,
     map_of_one_column,
@@ -76,15 +74,12 @@ class SoftmaxMap(ClassMap):
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
-        intercepts = stored_numbers(numbers, "intercepts", MIN_COEFFICIENT, MAX_COEFFICIENT)
+        intercepts = stored_numbers(numbers, "intercepts")
         rows = numbers["matrix"]
         if not isinstance(rows, list) or len(rows) != len(intercepts) or not rows:
             raise refused("matrix", f"must have {len(intercepts)} rows", rows)
-        places = [{"matrix": row} for row in rows]
-        matrix = np.array(
-            [stored_numbers(row, "matrix", MIN_COEFFICIENT, MAX_COEFFICIENT, len(rows)) for row in places]
-        )
-        return cls(matrix, intercepts)
+        matrix = [stored_numbers({"matrix": row}, "matrix", size=len(rows)) for row in rows]
+        return cls(np.array(matrix), intercepts)
 
 
 class MapPerClass(ClassMap):

@@ -102,11 +102,15 @@ def encoded_sample(covariates: Mapping[str, Any], names: Sequence[str] | None = 
 
 
 class ColumnMap(Map):
-    """A map of the prediction and of `features`; `seen_missing` names columns with gaps in the fit."""
+    """A map of the prediction and `columns`, features or what has one; `seen_missing` had gaps in the fit."""
 
     needs_covariates: ClassVar[bool] = True
-    features: Features
+    columns: Sequence[Any]
     seen_missing: Sequence[str]
+
+    @property
+    def features(self) -> Features:
+        return tuple(getattr(column, "feature", column) for column in self.columns)
 
     def encoded_columns(self, p: Array, covariates: Any) -> EncodedColumns:
         """Encode the columns needed of any container, in order; one that is absent is refused by name."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import EncodedColumns, Features
+from calibrant.columns import EncodedColumns, Feature, Features
 from calibrant.errors import InvalidInputError
 from calibrant.fits.groups import Block, Patch, applied
 from calibrant.fits.levels import expit, logit
@@ -21,14 +21,13 @@ from calibrant.recalibration.maps.base import (
     IdentityMap,
     Map,
     map_of_one_column,
-    map_to_dict,
     refused,
     stored_clip,
     stored_number,
     stored_numbers,
 )
 from calibrant.recalibration.maps.columns import BinnedColumn, ColumnMap, codes_of, stored_features
-from calibrant.results import Array
+from calibrant.results import Array, json_object
 
 CLIP = 1e-6  # of the start
 Mask = npt.NDArray[np.bool_]
@@ -47,10 +46,14 @@ class ColumnShifts:
     records: Array
     slopes: Array | None = None
 
+    @property
+    def feature(self) -> Feature:
+        return self.column.feature
+
     def to_dict(self) -> dict[str, Any]:
         numbers = {"shifts": self.shifts, "errors": self.errors, "records": self.records}
-        slopes = {} if self.slopes is None else {"slopes": self.slopes.tolist()}
-        return {**self.column.to_dict(), **{k: v.tolist() for k, v in numbers.items()}, **slopes}
+        slopes = {} if self.slopes is None else {"slopes": self.slopes}
+        return {**self.column.to_dict(), **json_object({**numbers, **slopes})}
 
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> ColumnShifts:
@@ -59,8 +62,7 @@ class ColumnShifts:
         errors, records = (stored_numbers(item, name, 0.0, 1.7e308) for name in ("errors", "records"))
         slopes = stored_numbers(item, "slopes") if "slopes" in item else None
         if {len(a) for a in (shifts, errors, records, slopes) if a is not None} != {column.count}:
-            name = column.feature.name
-            raise InvalidInputError(f"column {name!r}", f"must have {column.count} shifts")
+            raise InvalidInputError(f"column {column.feature.name!r}", f"must have {column.count} shifts")
         return cls(column, shifts, errors, records, slopes)
 
 
@@ -78,12 +80,8 @@ class HierarchicalMap(ColumnMap):
     start: Map = field(default_factory=IdentityMap)  # files of version 0.2.0 have none
 
     @property
-    def features(self) -> Features:  # type: ignore[override]  # known by the columns
-        return tuple(one.column.feature for one in self.columns)
-
-    @property
     def seen_missing(self) -> list[str]:  # type: ignore[override]  # known by the columns
-        return [one.column.feature.name for one in self.columns if one.records[-1] > 0]
+        return [one.feature.name for one in self.columns if one.records[-1] > 0]
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         x = logit(self.start.predict(p), self.clip)
@@ -115,10 +113,7 @@ class HierarchicalMap(ColumnMap):
 class PatchedGroup:
     column: int
     levels: tuple[int, ...]
-    words: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"column": self.column, "levels": list(self.levels), "rule": self.words}
+    rule: str
 
 
 class PatchesMap(ColumnMap):
@@ -148,10 +143,6 @@ class PatchMap(PatchesMap):
     groups: tuple[PatchedGroup, ...]
     patches: tuple[Patch, ...]
     seen_missing: tuple[str, ...] = ()
-
-    @property
-    def features(self) -> Features:  # type: ignore[override]  # known by the columns
-        return tuple(one.feature for one in self.columns)
 
     def members(self, p: Array, covariates: Any) -> Mask:
         return members(self.columns, self.groups, self.encoded_columns(p, covariates))
@@ -196,7 +187,7 @@ def members(
 class RulePatchMap(PatchesMap):
     form: ClassVar[str] = "patch by rules"
     start: Map
-    features: Features  # of the columns of the rules
+    columns: Features  # that the rules read
     rules: tuple[Rule, ...]
     patches: tuple[Patch, ...]
     seen_missing: tuple[str, ...] = ()
@@ -205,13 +196,8 @@ class RulePatchMap(PatchesMap):
         return {k: self.rules[k].members(covariates) for k in {patch.group for patch in self.patches}}
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "start": map_to_dict(self.start),
-            "columns": [feature.to_dict() for feature in self.features],
-            "groups": [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in self.rules],
-            "patches": [patch.to_dict() for patch in self.patches],
-            "seen_missing": list(self.seen_missing),
-        }
+        groups = [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in self.rules]
+        return self.named(groups=groups, without="rules")
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -232,9 +218,9 @@ class BoostMap(ColumnMap):
 
     form: ClassVar[str] = "boost"
     start: Map
-    features: Features
+    columns: Features
     forest: Forest
-    seen_missing: tuple[str, ...] = ()  # columns in which the fit saw missing values
+    seen_missing: tuple[str, ...] = ()
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         x = logit(self.start.predict(p), CLIP)
@@ -244,12 +230,7 @@ class BoostMap(ColumnMap):
         return expit(x + self.forest.predict(rows))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "start": map_to_dict(self.start),
-            "columns": [feature.to_dict() for feature in self.features],
-            "seen_missing": list(self.seen_missing),
-            "trees": self.forest.to_list(),
-        }
+        return self.named(trees=self.forest.trees, without="forest")
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -263,7 +244,7 @@ class AugmentMap(ColumnMap):
     """q_0 = p; q_k is what model k says of (covariates, q_{k-1}), as a logit or as a probability."""
 
     form: ClassVar[str] = "augment"
-    features: Features
+    columns: Features
     models: tuple[Forest | Linear, ...]
     logits: bool  # whether they return logits
     seen_missing: tuple[str, ...] = ()
@@ -276,13 +257,9 @@ class AugmentMap(ColumnMap):
         return q
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "columns": [feature.to_dict() for feature in self.features],
-            "forests": [model.to_list() for model in self.models if isinstance(model, Forest)],
-            "regressions": [model.to_dict() for model in self.models if isinstance(model, Linear)],
-            "logits": self.logits,
-            "seen_missing": list(self.seen_missing),
-        }
+        forests = [model.trees for model in self.models if isinstance(model, Forest)]
+        regressions = [model for model in self.models if isinstance(model, Linear)]
+        return self.named(forests=forests, regressions=regressions, without="models")
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
+from calibrant.fits.isotonic import Knot
 from calibrant.fits.levels import expit, logit
 from calibrant.fits.logistic import LogisticFit
 from calibrant.kernels.cumulative import kept_knots
 from calibrant.recalibration.maps.base import (
     Algebra,
     Interval,
-    Knot,
     Map,
     MapBins,
     expit_expression,
@@ -93,10 +93,6 @@ def finder(cuts: Array, side: Literal["left", "right"], size: int) -> Callable[[
 ROUNDING = 1e-12  # more than a linear piece can miss its ends by
 
 
-def interpolated(x: Array, values: Array, heights: Array) -> Array:
-    return block_by_block(_interpolator(values, heights, len(x)), x)
-
-
 def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array], Array]:
     find, end = finder(values, "right", size), np.append(heights, heights[-1])
     base, slope, height = linear_pieces(values, heights)
@@ -134,7 +130,7 @@ class PiecewiseMap(Map):
         return cls(values, rates) if middle is None else cls(values[~middle], rates[~middle])
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
-        return interpolated(p, self.values, self.rates)
+        return block_by_block(_interpolator(self.values, self.rates, len(p)), p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return linear pieces. v + s (p - x), not a p + b: that would cancel."""
@@ -332,7 +328,7 @@ class LogisticMap(Map):
         return (self.lowest, self.highest) != (0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
-        stored = super(LogisticMap, self).to_dict()  # slots: super() alone means another class
+        stored = self.named()
         if not self._limited:
             del stored["lowest"], stored["highest"]
         return stored

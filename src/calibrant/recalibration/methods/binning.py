@@ -33,7 +33,7 @@ class RateBins:
     basis: str = ""
 
     def tolerance(self, alpha: float) -> float:
-        return hoeffding_tolerance(float(self.counts.min()), len(self.counts), alpha)
+        return simultaneous_tolerance(float(self.counts.min()), len(self.counts), alpha)
 
 
 ROUNDING = 1e-12  # of a sum of weights: two records that sum to less than 2 are still two
@@ -85,7 +85,7 @@ def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -
     known = _untied(sample) or bool(_void(sample))  # records strictly inside a bin: floor(n / B) - 1 at least
 
     def reached(bins: int) -> float:
-        return simultaneous_tolerance(n, bins, alpha) if known else counted(bins).tolerance(alpha)
+        return simultaneous_tolerance(n // bins - 1, bins, alpha) if known else counted(bins).tolerance(alpha)
 
     most = bisect_right(range(1, n // 2 + 1), tolerance, key=reached)  # it grows with the bins,
     while most and reached(most) > tolerance:  # but for the luck of the halves
@@ -202,13 +202,9 @@ def bin_rates(levels: Levels, edges: Array, basis: str = "", *, without_edges: b
     return RateBins(edges, np.clip(rates, 0.0, 1.0), counts.astype(np.float64), basis)
 
 
-def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:
+def simultaneous_tolerance(smallest: float, bins: int, alpha: float) -> float:
     """Return eps such that all bins are within eps of their true rates with probability 1 - alpha.
 
-    Hoeffding's inequality on floor(n / B) - 1 records inside each bin (Gupta and Ramdas 2021).
+    Hoeffding's inequality on the `smallest` number of records inside a bin (Gupta and Ramdas 2021).
     """
-    return hoeffding_tolerance(records // bins - 1, bins, alpha)
-
-
-def hoeffding_tolerance(smallest: float, bins: int, alpha: float) -> float:
     return float(np.sqrt(np.log(2 * bins / alpha) / (2 * smallest))) if smallest > 0 else np.inf

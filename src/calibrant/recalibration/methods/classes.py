@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.methods.curves import WRONG_WAY, temperature_of
-from calibrant.recalibration.registry import Fit, Fitted, Method, Report
+from calibrant.recalibration.registry import Fit, Fitted, Method, Report, silent
 from calibrant.recalibration.samples import ClassRecords, sample_of
 from calibrant.results import Array
 
@@ -32,7 +32,7 @@ def temperature(records: ClassRecords, *, seed: int) -> Fitted:
 
 def _penalized_method(family: Family) -> Fit:
     def fit(
-        records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
+        records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report = silent
     ) -> Fitted:
         return _fitted(records, family, _settled(records, family, penalty, seed, report))
 
@@ -81,9 +81,7 @@ def unseen(records: ClassRecords) -> tuple[str, ...]:
     return (f"Columns {shown} never occur among the outcomes: nothing is known of them.",)
 
 
-def _settled(
-    records: ClassRecords, family: Family, penalty: Penalty, seed: int, report: Report | None
-) -> float:
+def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int, report: Report) -> float:
     if penalty != "auto":
         if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not 0 <= penalty < np.inf:
             rule = 'must be "auto" or a number from 0'
@@ -95,7 +93,7 @@ def _settled(
 
 
 def held_out_path(
-    parts: Sequence[tuple[ClassRecords, ClassRecords]], family: Family, report: Report | None = None
+    parts: Sequence[tuple[ClassRecords, ClassRecords]], family: Family, report: Report = silent
 ) -> tuple[Costs, float]:
     """Return the least held-out log loss, and its penalty; they are tried from strong to weak."""
     penalties = (0.0,) if family == "temperature" else PENALTIES
@@ -111,24 +109,24 @@ def held_out_path(
         ]
         costs = joined_costs([part.costs(q, "log") for (_, part), q in zip(parts, rates, strict=True)])
         tried.append((costs, fits[0].penalty))
-        if report is not None:
-            report(len(tried) / (len(penalties) + 1))
+        report(len(tried) / (len(penalties) + 1))
         if costs.mean > min(one.mean for one, _ in tried) + MAX_EXCESS_LOSS:
             break
     return min(tried, key=lambda one: one[0].mean)
 
 
-def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Report | None = None) -> Fitted:
+def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Report = silent) -> Fitted:
     fits: list[Fitted] = []
     for k in range(records.classes):
         fits.append(_inner(records, records.labels == k, records.table[:, k], inner, seed))
-        if report is not None:
-            report((k + 1) / (records.classes + 1))
+        report((k + 1) / (records.classes + 1))
     maps = tuple(one.map for one in fits)
     return Fitted(OneVsRestMap(maps), (*_turned_inside(fits), *unseen(records)), {"inner": inner.name})
 
 
 def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, seed: int) -> Fitted:
+    if not records.n:
+        return Fitted(IdentityMap())
     forecasts = Forecasts(outcome, prediction, sample_weight=records.weights)
     sample = sample_of(forecasts)
     if row.needs_both_outcomes and not sample.levels.both_outcomes:
@@ -142,7 +140,7 @@ def _turned_inside(fits: Sequence[Fitted]) -> tuple[str, ...]:
 
 
 def top_label(
-    records: ClassRecords, inner: Method, platt: Method, *, seed: int, report: Report | None = None
+    records: ClassRecords, inner: Method, platt: Method, *, seed: int, report: Report = silent
 ) -> Fitted:
     """Fit the probability of the predicted class: one map for all, then one per class shrunk to no change."""
     top = records.table.argmax(axis=1)
@@ -151,14 +149,10 @@ def top_label(
     pooled = _inner(records, right, confidence, inner, seed)
     fits: list[Fitted] = []
     for k in range(records.classes):
-        if report is not None:
-            report((k + 1) / (records.classes + 1))
+        report((k + 1) / (records.classes + 1))
         chosen = top == k
-        part = records.where(chosen)
-        if not chosen.any():
-            fits.append(Fitted(IdentityMap()))
-            continue
-        fits.append(_inner(part, right[chosen], pooled.map.predict(confidence[chosen]), platt, seed))
+        after = pooled.map.predict(confidence[chosen])
+        fits.append(_inner(records.where(chosen), right[chosen], after, platt, seed))
     turned: tuple[str, ...] = (_turned(" of the predicted class"),) if WRONG_WAY in pooled.notes else ()
     if right.min() == right.max():  # no map is fitted to that
         seen = "always right" if right[0] else "never right"

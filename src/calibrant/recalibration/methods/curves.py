@@ -16,7 +16,7 @@ from calibrant.inputs import finite_number, whole_number
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap
 from calibrant.recalibration.registry import Fit, Fitted
-from calibrant.recalibration.samples import RowSample, Sample
+from calibrant.recalibration.samples import Sample
 
 Ends = Literal["kt", "raw"]
 
@@ -107,21 +107,21 @@ def _held(levels: Levels, fit: LogisticFit) -> dict[str, Any]:
     if low > 0 and high < 1:
         held = f"the map is held within {low:.3g} and {high:.6g}"
         return {"clip": fit.clip, "clip_note": f"Predictions separate the outcomes, so that {held}."}
-    return {"clip": fit.clip, **_clipped(levels, fit.clip)}
+    return _clipped(levels, fit.clip)
 
 
-def _clipped(levels: Levels, clip: float) -> dict[str, str]:
+def _clipped(levels: Levels, clip: float) -> dict[str, Any]:
     values = levels.values
     beyond = (values < clip) | (values > 1.0 - clip)
     low, high = np.count_nonzero(values <= clip), np.count_nonzero(values >= 1.0 - clip)
     if not beyond.any() or max(low, high) < 2:
-        return {}
+        return {"clip": clip}
     count = format_value(float(levels.weights[beyond].sum()))
     note = (
         f"Predictions below {clip:.3g} are treated as {clip:.3g}, and above {1 - clip:.6g} as {1 - clip:.6g}"
         f" ({count} records), which fits these records better."
     )
-    return {"clip_note": note}
+    return {"clip": clip, "clip_note": note}
 
 
 MAX_KNOTS = 512
@@ -130,17 +130,12 @@ TOO_FEW_LOGITS = "The predictions have too few distinct logits for a spline: the
 
 def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: Clip = "auto") -> Fitted:
     whole_number("knots", knots, spline_fits.MIN_KNOTS, MAX_KNOTS)
-    if isinstance(sample, RowSample):  # the maps of covariates start from it too
-        fit = sample.cached(
-            f"spline {knots} {clip}", lambda: spline_fits.spline(sample.levels, knots=knots, clip=clip)
-        )
-    else:
-        fit = spline_fits.spline(sample.levels, knots=knots, clip=clip)
+    fit = sample.cached(  # the maps of covariates start from it too
+        f"spline {knots} {clip}", lambda: spline_fits.spline(sample.levels, knots=knots, clip=clip)
+    )
     if isinstance(fit, LogisticFit):
         why = (TOO_FEW_LOGITS,) if fit.limits == (0.0, 1.0) else ()
         return Fitted(LogisticMap.of(fit), (*why, *logistic_notes(sample, fit)), _held(sample.levels, fit))
-    details = {
-        "clip": fit.clip, "level_width": fit.level_width, "bend_width": fit.bend_width,
-        **_clipped(sample.levels, fit.clip),
-    }  # fmt: skip
+    details = {"clip": fit.clip, "level_width": fit.level_width, "bend_width": fit.bend_width}
+    details |= _clipped(sample.levels, fit.clip)
     return Fitted(SplineMap(fit.knots, fit.shifts, fit.clip), (), details)

@@ -41,7 +41,7 @@ MAX_LEVELS = 2_000  # the work grows with their third power
 
 
 def _encoded(sample: RowSample) -> EncodedColumns:
-    return sample.cached("columns", lambda: encoded_sample(sample.covariates or {}))
+    return sample.cached("columns", lambda: encoded_sample(sample.covariates))
 
 
 def hierarchical(
@@ -49,7 +49,6 @@ def hierarchical(
 ) -> Fitted:
     """Fit the spline, then intercept, slope and a shift per level of every covariate, shrunk to none."""
     whole_number("bins", bins, 2)
-    assert sample.covariates is not None  # as the registry row requires
     given = _encoded(sample)
     leveled = binned_columns(given, bins)
     count = sum(one.count for one in leveled)
@@ -129,7 +128,6 @@ def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
     Groups are the rules, or the values of columns; for numbers, the two sides of each of `bins` quantiles.
     """
     whole_number("bins", bins, 2)
-    assert sample.covariates is not None  # as the registry row requires
     start = spline(sample, seed=seed)
     x = logit(start.map.predict(sample.predictions), CLIP)
     held_out = sample.fold_of(10, seed) < 10 * HELD_OUT_SHARE
@@ -145,10 +143,10 @@ Made = tuple[npt.NDArray[np.bool_], list[str], Callable[[tuple[Patch, ...]], Map
 
 
 def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
-    given = encoded_sample(sample.covariates or {}, sample.groups or None)
+    given = encoded_sample(sample.covariates, sample.groups or None)
     columns = binned_columns(given, bins)
     groups = tuple(group for j, column in enumerate(columns) for group in _groups(j, column))
-    words = [group.words for group in groups]
+    words = [group.rule for group in groups]
     mapped = partial(PatchMap, start, columns, groups, seen_missing=given.with_gaps)
     return members(columns, groups, given), words, mapped
 
@@ -158,7 +156,7 @@ def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
     names = sorted({condition.column for rule in sample.rules for condition in rule.conditions})
     features, missing = Features(), tuple[str, ...]()
     if names:  # else everyone
-        given = encoded_sample(sample.covariates or {}, names)
+        given = encoded_sample(sample.covariates, names)
         features, missing = given.features, given.with_gaps
     mapped = partial(RulePatchMap, start, features, sample.rules, seen_missing=missing)
     return inside, list(sample.rules), mapped
@@ -201,7 +199,6 @@ def boost(
     """Fit the spline, then boost from it by as many trees as have the least held-out log loss."""
     whole_number("leaves", leaves, 2)
     whole_number("trees", trees, STAGE_TREES)
-    assert sample.covariates is not None  # as the registry row requires
     start = spline(sample, seed=seed)
     given = _encoded(sample)
     x = logit(start.map.predict(sample.predictions), CLIP)
@@ -209,9 +206,8 @@ def boost(
     growth = TreeParams(given.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
     few = sample.n <= MAX_CROSS_FITTED
     fold = sample.fold_of(FOLDS if few else HOLD_OUT_FOLDS, seed)
-    held_out = None if few else [0]
     weight = np.ascontiguousarray(sample.weights)
-    grown = boosted(rows, sample.outcomes, x, weight, fold, growth, held_out=held_out)
+    grown = boosted(rows, sample.outcomes, x, weight, fold, growth, range(FOLDS) if few else [0])
     details = {
         "gain": grown.gain,
         "gain_error": grown.error,
@@ -226,9 +222,11 @@ def boost(
 
 
 Model = Literal["tree", "boosting", "logistic"]
-TREE = TreeParams(trees=1, learning_rate=1.0, leaves=1024, smallest_leaf=100, ridge=0.0)
-# LightGBM's defaults
-BOOSTING = TreeParams(trees=100, learning_rate=0.1, leaves=31, smallest_leaf=20, ridge=0.0)
+GROWTH = {
+    "tree": TreeParams(trees=1, learning_rate=1.0, leaves=1024, smallest_leaf=100, ridge=0.0),
+    # LightGBM's defaults
+    "boosting": TreeParams(trees=100, learning_rate=0.1, leaves=31, smallest_leaf=20, ridge=0.0),
+}
 
 
 def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int = 3) -> Fitted:
@@ -241,21 +239,17 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     if model not in get_args(Model):
         raise reject_name("model", str(model), list(get_args(Model)))
     whole_number("times", times, 1)
-    assert sample.covariates is not None  # as the registry row requires
     given = _encoded(sample)
-    features = given.features
     weight = np.ascontiguousarray(sample.weights)
     q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
     for _ in range(times):
         rows = np.column_stack((given.rows, q))
-        data = rows, sample.outcomes
+        data = rows, sample.outcomes, weight
         if model == "logistic":
-            models.append(logistic_regression(*data, weight, given.categorical))
-        elif model == "boosting":
-            growth = replace(BOOSTING, categorical=given.categorical)
-            models.append(grown_trees(*data, weight, growth, np.zeros(sample.n)))
+            models.append(logistic_regression(*data, given.categorical))
         else:
-            models.append(grown_trees(*data, weight, replace(TREE, categorical=given.categorical)))
+            growth = replace(GROWTH[model], categorical=given.categorical)
+            models.append(grown_trees(*data, growth, np.zeros(sample.n) if logits else None))
         q = predicted_by(models[-1], rows, logits)
-    fitted = AugmentMap(features, tuple(models), logits, given.with_gaps)
+    fitted = AugmentMap(given.features, tuple(models), logits, given.with_gaps)
     return Fitted(fitted, (), {"model": model, "times": times})

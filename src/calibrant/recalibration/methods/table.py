@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from calibrant.errors import reject_name
 from calibrant.recalibration.methods import binning, classes, curves, groups
-from calibrant.recalibration.registry import Fitted, Method, Report
+from calibrant.recalibration.registry import Fitted, Method, Report, silent
 from calibrant.recalibration.samples import ClassRecords
 from calibrant.results import NOTHING, Catalogue
 
@@ -16,14 +16,12 @@ UNSHRUNK = MappingProxyType({"shrink": None})
 
 
 def _one_vs_rest(
-    records: ClassRecords, *, seed: int, inner: str = "spline", report: Report | None = None
+    records: ClassRecords, *, seed: int, inner: str = "spline", report: Report = silent
 ) -> Fitted:
     return classes.one_vs_rest(records, find_method(inner), seed=seed, report=report)
 
 
-def _top_label(
-    records: ClassRecords, *, seed: int, inner: str = "platt", report: Report | None = None
-) -> Fitted:
+def _top_label(records: ClassRecords, *, seed: int, inner: str = "platt", report: Report = silent) -> Fitted:
     return classes.top_label(records, find_method(inner), find_method("platt"), seed=seed, report=report)
 
 
