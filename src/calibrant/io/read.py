@@ -274,9 +274,8 @@ def _refuse_text(
     """Name the first cell that holds neither a number nor one of the texts for missing values."""
     place, text, count = _first_bad(connection, part, name, UNREAD, notation)
     if place is not None:
-        error = sources.not_a_number(name, text, Place(before + place, count))
         hint = _hint_of_labels(_labels(connection, part, name, 3)) if is_outcome else ""
-        raise error.with_parts(hint=hint) if hint else error
+        raise sources.not_a_number(name, text, Place(before + place, count), hint)
 
 
 def hint_of_labels(path: FileNames, name: str) -> str:
@@ -391,7 +390,10 @@ def _first_bad(
 ) -> FirstBad:
     column = part.columns[name]
     number = column.number(notation)
-    unread = "false" if column.text is None else sources.unread_sql(column.text, number)
+    unread = "false"
+    if (text := column.text) is not None:
+        a_word = sources.unless_missing(text, "false", "true")
+        unread = f"({number}) IS NULL AND {text} IS NOT NULL AND {a_word}"
     cells = f"{number} AS x, coalesce({column.cell}, '') AS t, {unread} AS {UNREAD}"
     numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {part.scan}"
     query = f"SELECT min(place), arg_min(t, place), count(*) FROM ({numbered}) WHERE {CONDITIONS[kind]}"
