@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -36,14 +35,17 @@ def map_threads(
     *,
     size: int = MIN_THREADED_LEVELS,
     done: Callable[[R], R] = lambda result: result,
+    workers: int | None = None,
 ) -> list[R]:
     """Return the results for all items, in order; `done` gets each on the way, in the calling thread."""
     todo = list(items)
-    if size < MIN_THREADED_LEVELS or min(WORKERS, len(todo)) < 2:
+    if workers is None:
+        workers = min(WORKERS, len(todo)) if size >= MIN_THREADED_LEVELS else 1
+    if workers < 2:
         return [done(work(item)) for item in todo]
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(WORKERS, len(todo))) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         return [done(result) for result in pool.map(work, todo)]
 
 
@@ -106,17 +108,15 @@ def in_blocks(
     rows = min(draws, max(1, BLOCK // max(1, width)))
     sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
-    workers = thread_count(threads, draws * width)
-    from concurrent.futures import ThreadPoolExecutor
+    ended = iter(np.cumsum(sizes).tolist())
 
-    collected: list[Array] = []
-    done = 0
-    with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
-        for block in map(work, generators, sizes) if pool is None else pool.map(work, generators, sizes):
-            collected.append(block)
-            done += len(block)
-            report_progress(progress, done, draws)
-    return np.concatenate(collected)
+    def done(block: Array) -> Array:
+        report_progress(progress, next(ended), draws)
+        return block
+
+    workers = thread_count(threads, draws * width)
+    pairs = zip(generators, sizes, strict=True)
+    return np.concatenate(map_threads(lambda pair: work(*pair), pairs, done=done, workers=workers))
 
 
 def thread_count(threads: int | None, numbers: int) -> int:
@@ -139,7 +139,7 @@ def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
     return chunked_sum(lambda part: one[part] * other[part], len(one))
 
 
-def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
+def chunked_sum(terms: Callable[[slice], Array], count: int, start: int = 0) -> float:
     """Return the sum of `count` terms; `terms` computes any part of them.
 
     Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(count)))`` to
@@ -148,16 +148,10 @@ def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
     >>> chunked_sum(lambda part: np.arange(10.0)[part] ** 2, 10)
     285.0
     """
-    return _sum_between(terms, 0, count)
-
-
-def _sum_between(terms: Callable[[slice], Array], start: int, stop: int) -> float:
-    """Sum a part; an inner function that calls itself keeps its arrays until garbage is collected."""
-    if stop - start <= TERMS_AT_ONCE:
-        return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
-    half = (stop - start) // 2
-    middle = start + half - half % 8
-    return _sum_between(terms, start, middle) + _sum_between(terms, middle, stop)
+    if count <= TERMS_AT_ONCE:
+        return float(np.add.reduce(terms(slice(start, start + count))))  # np.sum without its overhead
+    half = count // 16 * 8
+    return chunked_sum(terms, half, start) + chunked_sum(terms, count - half, start + half)
 
 
 def cumulative(terms: Array) -> Array:

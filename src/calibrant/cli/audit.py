@@ -112,7 +112,7 @@ def audit(
             audited = audits.audit(sketch, progress=progress, **taken)
     else:
         labels = covariates + groups + ([clusters] if clusters else [])
-        y, p, weights, others = rows.read_checked(file, **columns, labels=labels, kind="real")
+        y, p, weights, others = rows.read_checked(file, labels, kind="real", **columns)
         shared = {"sample_weight": weights, "nominal": nominal, "missing": columns["missing"]}
         along = {name: others[name] for name in covariates}
         with rows.progress_bar("testing subpopulations") as progress:

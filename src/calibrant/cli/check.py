@@ -95,8 +95,9 @@ def _checked(
     max_group_z: float | None, how: Mapping[str, Any],
 ) -> _Checked:  # fmt: skip
     sketch = sketch_if_needed(file, **columns, beside_rows=True)
+    given: tuple[Any, Any]
     if sketch is not None:
-        forecasts, dropped = sketch.forecasts(), sketch.dropped
+        forecasts, given = sketch.forecasts(), (sketch, None)
         hint = "make the sketch with calibrant sketch --by"
         if max_group_z is not None and not sketch.by:
             rule = "needs a sketch with groups"
@@ -108,19 +109,17 @@ def _checked(
         if max_group_z is not None and not groups:
             raise InvalidInputError("--max-group-z", "needs --groups", "got none")
         data = read_rows(file, groups=groups, **columns)
-        forecasts, dropped = data.forecasts, data.forecasts.dropped
+        forecasts, given = data.forecasts, (data.forecasts, data.groups)
     findings = gate.judge(forecasts, wanted, **how)
     if max_group_z is not None:
         from calibrant.groups.audit import audit
 
         # z needs no simulation; fractional outcomes are judged by the variance they show
-        plain = sketch is not None or forecasts.binary
-        given: Any = (forecasts, data.groups) if sketch is None else (sketch, None)
-        variant: Literal["plain", "real"] = "plain" if plain else "real"
+        variant: Literal["plain", "real"] = "plain" if sketch is not None or forecasts.binary else "real"
         audited = audit(given[0], groups=given[1], draws=0, seed=how["seed"], variant=variant)
         few = gate.too_few(audited.n, how["confidence"], how["fewest"])
         findings.append(gate.judge_groups(audited, max_group_z, few))
-    return _Checked(original_name(file), forecasts.n, dropped, findings)
+    return _Checked(original_name(file), forecasts.n, forecasts.dropped, findings)
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from calibrant.cli import output as out
 from calibrant.cli import rows
 from calibrant.cli.exit_codes import UNDECIDED
 from calibrant.cli.output import SavedCharts, show_result
-from calibrant.cli.reading import chosen_log, outcome_table, takes_censored
+from calibrant.cli.reading import chosen_log, takes_censored
 from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -22,9 +22,8 @@ from calibrant.groups.compare_groups import compare_groups
 from calibrant.groups.compare_groups_result import INTERVALS_NOTE, TREND_MEANS
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
-from calibrant.inputs import InputNames
 from calibrant.io.read import FileNames
-from calibrant.records import Missing, check_records, swapped
+from calibrant.records import Missing
 
 if TYPE_CHECKING:
     from calibrant.logs.answer import Options
@@ -83,8 +82,13 @@ def compare(
         rule, got = "draws two or three columns of predictions", f"got {len(predictions)}"
         hint = "compare all without it, then draw those that matter"
         raise InvalidInputError("--chart reliability", rule, got, hint)
+    for name in predictions:
+        if predictions.count(name) > 1:
+            rule, again = "must be a different column each time", predictions.count(name)
+            raise InvalidInputError("--prediction", rule, f"got {name!r} {again} times")
     column = opt.chosen_clusters()
-    read, labels = _read(file, outcome, predictions, weight, missing, column)
+    columns: dict[str, Any] = {"outcome": outcome, "weight": weight, "missing": missing}
+    read, labels, _ = rows.read_and_check(file, predictions, [column] if column else [], **columns)
     models = {name: read[name] for name in predictions}
     how |= {"sample_weight": read[weight] if weight else None}
     clusters = labels if column else None
@@ -133,24 +137,6 @@ def _compare_logs(
     show_result(found, json_, found.table())
 
 
-def _read(
-    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
-    clusters: str | None,
-) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
-    for name in predictions:
-        if predictions.count(name) > 1:
-            rule, again = "must be a different column each time", predictions.count(name)
-            raise InvalidInputError("--prediction", rule, f"got {name!r} {again} times")
-    named = [InputNames.of_columns(outcome, name, weight) for name in predictions]
-    numbers = [outcome, *predictions, *([weight] if weight else [])]
-    read, labels = outcome_table(file, numbers, [clusters] if clusters else [], outcome)
-    masses = read[weight] if weight else None
-    for name, names in zip(predictions, named, strict=True):
-        checked = check_records(read[outcome], read[name], masses, missing, names)
-        rows.refuse_swapped(swapped(checked), names)
-    return read, labels
-
-
 def _charts(y: Any, models: dict[str, Any], how: dict[str, Any]) -> dict[str, Any]:
     from calibrant.report.charts import comparison, decision_curves
 
@@ -178,8 +164,8 @@ def _compare_groups(
     opt.refuse_typed("does not apply to --groups, which compares by the odds", "measure")
     column = opt.chosen_clusters()
     y, p, masses, labels = rows.read_checked(
-        file, outcome=outcome, prediction=predictions[0], weight=weight, missing=missing,
-        labels=[name for name in (groups, within, column) if name],
+        file, [name for name in (groups, within, column) if name],
+        outcome=outcome, prediction=predictions[0], weight=weight, missing=missing,
     )  # fmt: skip
     if ordered:
         rows.refuse_dates_as_text(labels[groups], groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,17 +37,17 @@ def load_command(name: str) -> click.Command:
     return next(command for command in defined if command.name == name)
 
 
+@cache
 def command_named(name: str) -> click.Command:
     """Import a command and give it the options that commands share: reading, showing and --config."""
     command = with_showing_options(with_reading_options(load_command(name)))
-    if not any("--config" in p.opts for p in command.params):
-        command.params.append(
-            click.Option(
-                ["--config"], type=click.Path(dir_okay=False), is_eager=True, expose_value=False,
-                callback=_defaults,
-                help="File whose [tool.calibrant] gives defaults.  [default: ./pyproject.toml]",
-            )
-        )  # fmt: skip
+    command.params.append(
+        click.Option(
+            ["--config"], type=click.Path(dir_okay=False), is_eager=True, expose_value=False,
+            callback=_defaults,
+            help="File whose [tool.calibrant] gives defaults.  [default: ./pyproject.toml]",
+        )
+    )  # fmt: skip
     return command
 
 

@@ -35,7 +35,7 @@ def distinguish(
     calibration: do the covariates know anything that the predictions do not?
     """
     refuse_many(file, 4)  # about 460 bytes per row
-    y, p, weights, others = read_checked(file, **columns, labels=covariates)
+    y, p, weights, others = read_checked(file, covariates, **columns)
     distinguished = learned.distinguish(
         y, p, others, sample_weight=weights, draws=draws, confidence=confidence, nominal=nominal or [],
         missing=columns["missing"], seed=seed,

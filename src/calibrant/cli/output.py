@@ -133,7 +133,7 @@ def with_showing_options(command: click.Command) -> click.Command:
     """Add --format and --quiet to a command that has --json, and --output to one that writes nothing else."""
     known = {name for p in command.params for name in p.opts}
     run = command.callback
-    if "--json" not in known or "--format" in known or run is None:
+    if "--json" not in known or run is None:
         return command
 
     def add(*names: str, **settings: Any) -> None:
@@ -173,12 +173,11 @@ def _into(path: str | None) -> Iterator[None]:
     )
     try:
         yield
+        printed.deliver()
     except SystemExit as stop:  # limits that are broken are a result
         if stop.code != BAD_INPUT:
             printed.deliver()
         raise
-    else:
-        printed.deliver()
     finally:
         sys.stdout.detach()
         sys.stdout = stdout

@@ -59,7 +59,7 @@ def with_reading_options(command: click.Command) -> click.Command:
     files = [p for p in command.params if isinstance(p, click.Argument) and p.name in ("file", "files")]
     known = {name for p in command.params for name in p.opts}
     run = command.callback
-    if not files or "--decimal" in known or run is None:
+    if not files or run is None:
         return command
     for argument in files:
         argument.callback = _as_files
