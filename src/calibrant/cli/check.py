@@ -74,12 +74,13 @@ def check(
     if all(map(is_sketch, files)):
         refuse_columns()
     checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
-    decided = gate.overall([finding for part in checked for finding in part.findings])
-    _show(checked, decided, used, json_)
+    findings = [(part, finding) for part in checked for finding in part.findings]
+    decided = gate.overall([finding for _, finding in findings])
+    _show(checked, findings, decided, used, json_)
     if junit:
-        atomic_write(junit, _junit(checked), opt.files_read())
+        atomic_write(junit, _junit(findings, len(files) > 1), opt.files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
-        _annotate(checked)
+        _annotate(findings, len(files) > 1)
     sys.exit({"pass": 0, "fail": FAILED, "unclear": UNDECIDED}[decided])
 
 
@@ -88,6 +89,9 @@ class _Checked(NamedTuple):
     n: int
     dropped: int
     findings: list[gate.Finding]
+
+
+Findings = Sequence[tuple[_Checked, gate.Finding]]
 
 
 def _checked(
@@ -138,8 +142,7 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
     return collected
 
 
-def _show(checked: Sequence[_Checked], decided: str, seed: int, json_: bool) -> None:
-    findings = [(part, finding) for part in checked for finding in part.findings]
+def _show(checked: Sequence[_Checked], findings: Findings, decided: str, seed: int, json_: bool) -> None:
     if json_:
         about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "calibrant_version": __version__}
         files = [
@@ -163,15 +166,14 @@ def _show(checked: Sequence[_Checked], decided: str, seed: int, json_: bool) -> 
     print_result(f"{word} (calibrant {__version__}, schema {SCHEMA} {SCHEMA_VERSION}, seed {seed})")
 
 
-def _junit(checked: Sequence[_Checked]) -> str:
+def _junit(findings: Findings, several: bool) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    findings = [(part.file, finding) for part in checked for finding in part.findings]
     count = {kind: str(sum(f.outcome == kind for _, f in findings)) for kind in ("fail", "unclear")}
     totals = {"tests": str(len(findings)), "failures": count["fail"], "errors": count["unclear"]}
     suite = Element("testsuite", {"name": "calibrant check", **totals})
-    for file, f in findings:
-        where = "calibrant" if len(checked) == 1 else f"calibrant.{file}"
+    for part, f in findings:
+        where = f"calibrant.{part.file}" if several else "calibrant"
         case = SubElement(suite, "testcase", classname=where, name=f"{f.name} <= {f.limit:g}")
         if f.outcome != "pass":
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
@@ -180,10 +182,10 @@ def _junit(checked: Sequence[_Checked]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _annotate(checked: Sequence[_Checked]) -> None:
-    for part, f in [(one, finding) for one in checked for finding in one.findings]:
+def _annotate(findings: Findings, several: bool) -> None:
+    for part, f in findings:
         if f.outcome != "pass":
             kind = "error" if f.outcome == "fail" else "warning"
-            text = f"{f.name}: {f.reason}" if len(checked) == 1 else f"{part.file}: {f.name}: {f.reason}"
+            text = f"{part.file}: {f.name}: {f.reason}" if several else f"{f.name}: {f.reason}"
             text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
             print_workflow_command(f"::{kind} title=calibrant check::{text}")

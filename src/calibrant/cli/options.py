@@ -253,7 +253,11 @@ def keep(context: click.Context, option: click.Parameter, value: Any) -> None:
     context.meta[f"calibrant.{option.name}"] = value
 
 
+kept_option = partial(click.option, expose_value=False, callback=keep)
+
+
 def kept(name: str) -> Any:
+    """Return what was given for an option; None where the command has no such option or it was not given."""
     return click.get_current_context().meta.get(f"calibrant.{name}")
 
 
@@ -261,12 +265,6 @@ takes_clusters = column_option(
     "--clusters", expose_value=False, callback=keep,
     help="Rows that belong together (patients of a hospital): allow for their correlation.",
 )  # fmt: skip
-
-
-def chosen_clusters() -> str | None:
-    """Return the column that --clusters names; None where the command has no such option or none is given."""
-    context = click.get_current_context(silent=True)
-    return None if context is None else kept("clusters")
 
 
 def files_read() -> list[str]:

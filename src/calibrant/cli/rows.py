@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.options import chosen_clusters, refuse_typed, require_columns
+from calibrant.cli.options import kept, refuse_typed, require_columns
 from calibrant.cli.output import no_notes, one_line, print_note, print_result, readable_number, show_table
 from calibrant.cli.reading import CensoredColumn, outcome_table
 from calibrant.errors import InvalidInputError, reject_rows
@@ -43,7 +43,7 @@ def read_rows(
     **columns: Any,
 ) -> FileRows:  # fmt: skip
     """Read the columns named, check them once, and put them in order once if there are groups to cut."""
-    clusters = chosen_clusters()
+    clusters = kept("clusters")
     labels = [*(groups or ()), *(name for name in (point, clusters) if name)]
     _, read, checked = read_and_check(file, [prediction], labels, **columns)
     forecasts = Forecasts.of_records(Records.of(checked)) if groups else Forecasts.of_checked(checked)
@@ -250,7 +250,7 @@ def sketch_if_needed(
     file: FileNames, *, of_rows: str | None = None, beside_rows: bool = False, **options: Any
 ) -> Sketch | None:
     """Return the sketch that a file is, or needs by its size; `of_rows` is a given option that needs rows."""
-    of_rows = of_rows or ("--clusters" if chosen_clusters() is not None else None)
+    of_rows = of_rows or ("--clusters" if kept("clusters") is not None else None)
     stored, name = stored_sketch(file), shown_name(file)
     if stored is None:
         outcome, _ = require_columns(options["outcome"], options["prediction"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import errno
-import gzip
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.files import atomic_path, scratch_folder
 from calibrant.formatting import pluralize
 from calibrant.io import apply_parquet, session, sources
-from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
+from calibrant.io.csv_dialect import CsvDialect, line_break_of, opened, read_dialect
 from calibrant.io.read import UNREAD, FileNames, bad_rows, in_pieces_or_whole, read_table
 from calibrant.io.session import identifier, literal
 from calibrant.io.sources import SourceColumn, csv_scan, default_notation
@@ -182,26 +182,16 @@ def _append_to_text(copy: _Copy, dialect: CsvDialect) -> None:
     with copy.part.open("wb") as out:
         before = 0
         for file, name in zip(copy.files, copy.names, strict=True):
-            with _unpacked(file) as (text, raw), _reading([name]) as connection:
+            with opened(file) as text, _reading([name]) as connection:
                 writer = RecordWriter(text, dialect.separator, line_break_of(file))
                 writer.copy_header(out if file is copy.files[0] else None, copy.into)
                 query = f"SELECT {number} AS x FROM {csv_scan(dialect, [name], copy.parallel)}"
                 for p in _batches(connection, query, copy.files):
                     writer.copy_rows(out, number_cells(copy.mapped(p), notation.decimal, dialect.separator))
                     if copy.progress is not None:
-                        copy.progress(min(1.0, (before + raw.tell()) / total))
+                        copy.progress(min(1.0, (before + os.lseek(text.fileno(), 0, os.SEEK_CUR)) / total))
                 writer.check_end()
             before += file.stat().st_size
-
-
-@contextmanager
-def _unpacked(file: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    with file.open("rb") as raw:
-        if file.suffix.lower() != ".gz":
-            yield raw, raw
-            return
-        with gzip.open(raw) as text:
-            yield cast("IO[bytes]", text), raw
 
 
 def _batches(connection: DuckDBPyConnection, query: str, files: list[Path]) -> Iterator[Array]:

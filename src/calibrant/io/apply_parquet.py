@@ -152,18 +152,18 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
 
     leaves = [reader.schema.column(k) for k in range(len(reader.schema))]
     logical = [json.loads(leaf.logical_type.to_json()) for leaf in leaves]
-    times = [one for one in logical if one["Type"] == "Time"]
-    integers = [
-        leaf for leaf, one in zip(leaves, logical, strict=True)
-        if one["Type"] == "Decimal" and leaf.physical_type.startswith("INT")
-    ]  # fmt: skip
     options: dict[str, Any] = {
         "version": "2.6",
         "store_schema": False,  # the extended schema is among the keys where there was one
         "use_deprecated_int96_timestamps": any(leaf.physical_type == "INT96" for leaf in leaves),
         "use_compliant_nested_type": not any(".list.item" in leaf.path for leaf in leaves),
-        "store_decimal_as_integer": bool(integers),
-        "write_time_adjusted_to_utc": any(one.get("isAdjustedToUTC") for one in times),
+        "store_decimal_as_integer": any(
+            one["Type"] == "Decimal" and leaf.physical_type.startswith("INT")
+            for leaf, one in zip(leaves, logical, strict=True)
+        ),
+        "write_time_adjusted_to_utc": any(
+            one["Type"] == "Time" and one.get("isAdjustedToUTC") for one in logical
+        ),
     }
     if reader.metadata.num_row_groups:
         group = reader.metadata.row_group(0)

@@ -28,7 +28,7 @@ BYTE_ORDER_MARKS = {  # how files in other encodings begin
 def head_of(path: Path) -> bytes:
     try:
         packed = path.suffix.lower() == ".zst"
-        with io.BytesIO(_start_of_zstandard(path)) if packed else _opened(path) as stream:
+        with io.BytesIO(_start_of_zstandard(path)) if packed else opened(path) as stream:
             head = stream.readline(MAX_HEADER_BYTES)
             while not head.strip(b"\r\n") or head.count(b'"') % 2:
                 line = stream.readline(MAX_HEADER_BYTES)
@@ -43,7 +43,8 @@ def head_of(path: Path) -> bytes:
     return head
 
 
-def _opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacked if gzip has packed it."""
     packed = path.suffix.lower() == ".gz"
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
@@ -103,7 +104,7 @@ def stray_byte(path: Path) -> tuple[int, int] | None:
     """Return the line and the value of the first byte that is not UTF-8; None where Python cannot look."""
     if path.suffix.lower() == ".zst":
         return None
-    with _opened(path) as stream:
+    with opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             try:
                 line.decode("utf-8")

@@ -38,11 +38,8 @@ TEXT_PATTERNS = {
     "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?",
 }
 READ_AS_TYPE = {
-    "ENUM": "VARCHAR",
-    "UUID": "VARCHAR",
-    "DECIMAL": "DOUBLE",
-    "HUGEINT": "DOUBLE",
-    "UHUGEINT": "DOUBLE",
+    **dict.fromkeys(("ENUM", "UUID"), "VARCHAR"),
+    **dict.fromkeys(("DECIMAL", "HUGEINT", "UHUGEINT"), "DOUBLE"),
 }
 WHOLE_NUMBER_TYPES = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
 
@@ -136,6 +133,7 @@ def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 FileNames = str | Path | Sequence[str | Path]
+Table = tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]  # numbers and categories
 Read = TypeVar("Read")
 
 
@@ -145,7 +143,7 @@ def read_table(
     categories: list[str],
     notation: Notation | None = None,
     outcome: str = "",
-) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+) -> Table:
     """Return columns of files in the order of the rows: numbers as float64, categories as they are.
 
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A category column of
@@ -155,9 +153,7 @@ def read_table(
     used, others = notation or sources.default_notation.get(), list(dict.fromkeys(categories))
     sources.refuse_repeats(numbers)
 
-    def work(
-        connection: DuckDBPyConnection, parts: list[Source]
-    ) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+    def work(connection: DuckDBPyConnection, parts: list[Source]) -> Table:
         read: list[list[npt.NDArray[np.float64]]] = []
         for part in parts if numbers else ():
             before = sum(len(columns[0]) for columns in read)

@@ -36,10 +36,6 @@ class Notation:
     scale: tuple[float, float] = (0.0, 1.0)
     scaled: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise InvalidInputError("decimal", "must be '.' or ','", f"got {self.decimal!r}")
-
 
 # How the numbers of this run are written, where the caller does not say
 default_notation: ContextVar[Notation] = ContextVar("written_as", default=Notation())  # noqa: B039 - it is frozen

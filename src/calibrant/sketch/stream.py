@@ -28,7 +28,7 @@ from calibrant.records import Missing
 from calibrant.results import Array
 from calibrant.sketch import aggregate
 from calibrant.sketch import cells as grid
-from calibrant.sketch.aggregate import MAX_GROUPS, Columns
+from calibrant.sketch.aggregate import Columns
 from calibrant.sketch.cells import CellTable, Contents
 from calibrant.sketch.labels import Reader, label_sql, labels_of
 
@@ -68,7 +68,7 @@ MAX_BATCH_ROWS = 1_000_000  # rows that DuckDB hands over, at most
 
 
 def sum_stream(
-    batches: Iterator[Any], cells: int, progress: Callable[[int], object] | None
+    batches: Iterator[Any], cells: int, progress: Callable[[int], object]
 ) -> tuple[CellTable, list[tuple[Any, ...]]]:
     """Sum Arrow batches of prediction, outcome and groups; a second thread adds while the next are read."""
     dense, groups = grid.DenseCells(cells), GroupNumbers()
@@ -91,8 +91,7 @@ def sum_stream(
                 dense.make_room(len(groups.seen))
                 at_work = pool.submit(add, waiting)
                 waiting, waiting_rows = [], 0
-            if progress is not None:
-                progress(read)
+            progress(read)
         at_work.result()
         dense.make_room(len(groups.seen))
         add(waiting)
@@ -145,8 +144,8 @@ def aggregate_file(
     cells: int,
     missing: Missing,
     invalid: Missing,
-    progress: Callable[[float], object] | None = None,
-    max_groups: int = MAX_GROUPS,
+    progress: Callable[[float], object] | None,
+    max_groups: int,
 ) -> Contents:
     refuse_repeats(columns.numbers)
     used, inside = default_notation.get(), _inside(columns)
