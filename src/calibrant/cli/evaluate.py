@@ -95,7 +95,7 @@ def evaluate(
         out.write_page(html, answered or evaluation)  # files first: the reader of stdout may stop early
     out.write_charts(charts, drawn)
     missing = ["--missing", columns["missing"]] if opt.typed("missing") else []
-    files, named = rows_typed(), columns_typed(columns["outcome"], columns["prediction"], columns["weight"])
+    files, named = rows_typed(), column_words(columns["outcome"], columns["prediction"], columns["weight"])
     if log is not None:
         files, named = opt.files_read(), ["--log", log.tool, *log_options_typed()]
     next_step = next_command(evaluation.verdict, files, named, missing)
@@ -147,7 +147,7 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
     print_result(f"\nNext: {one_line(next_step)}")
 
 
-def columns_typed(outcome: str | None, prediction: str | None, weight: str | None = None) -> list[str]:
+def column_words(outcome: str | None, prediction: str | None, weight: str | None = None) -> list[str]:
     if not outcome or not prediction:
         return []
     given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]

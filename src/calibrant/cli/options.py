@@ -74,8 +74,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def columns_typed(context: click.Context) -> list[str]:
     """Return the columns of the files on the command line so far, each once, in their order."""
-    known = context.params.get("file") or context.params.get("files") or ()
-    given = (known,) if isinstance(known, str) else known
+    given = context.params.get("file") or context.params.get("files") or ()
     files = [Path(name) for name in (*given, *context.args) if Path(name).is_file()]  # some may be values
     columns: dict[str, None] = {}
     for file in files[:FILES_LOOKED_AT]:

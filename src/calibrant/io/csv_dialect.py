@@ -131,28 +131,26 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
     The separator is the most frequent one in the header, unless only another one gives the wanted columns
     (`a,b;p` has the columns `a,b` and `p` if these are wanted).
     """
-    head = head_of(path)
+    name, head = f"file {str(path)!r}", head_of(path)
     text = decoded(path, head.removeprefix(UTF8_MARK))
     lines = io.StringIO(text, newline="")
     empty = 0
     while (line := lines.readline()) in ("\n", "\r\n", "\r"):
         empty += 1
     if not line.strip():
-        raise UnreadableFileError(f"file {str(path)!r}", "must have a header", "got empty lines")
+        raise UnreadableFileError(name, "must have a header", "got empty lines")
     header = text[lines.tell() - len(line) :]
     unquoted = "".join(line.split('"')[::2])
     likely = sorted(SEPARATORS, key=lambda separator: -unquoted.count(separator))
     try:
         known = [CsvDialect(_cells(header, separator), separator, empty) for separator in likely]
     except csv.Error as error:
-        raise UnreadableFileError(
-            f"file {str(path)!r}", "must have a header", f"got a first line with a {error}"
-        ) from None
+        raise UnreadableFileError(name, "must have a header", f"got a first line with a {error}") from None
     dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
-    broken = [name for name in dialect.names if LINE_BREAK.search(name)]
+    broken = [column for column in dialect.names if LINE_BREAK.search(column)]
     if broken and len(set(LINE_BREAK.findall(header))) > 1:  # DuckDB would find no rows below it
         rule, got = "must have line breaks of one kind in its header", f"got another in {broken[0]!r}"
-        raise UnreadableFileError(f"file {str(path)!r}", rule, got, "rename that column")
+        raise UnreadableFileError(name, rule, got, "rename that column")
     return dialect
 
 

@@ -300,10 +300,15 @@ def numbered(
 
 def _read_once(column: Any, reader: Reader) -> list[Any]:
     """Read each distinct label once; there are far more cells than labels."""
-    keys = [(type(item), item if item.__hash__ else reader(item)) for item in column]
-    known = {key: None if key[1] is None else reader(key[1]) for key in dict.fromkeys(keys)}
+    known: dict[Any, Any] = {}
+    read = []
+    for item in column:
+        key = (type(item), item if item.__hash__ else reader(item))
+        if key not in known:
+            known[key] = None if item is None else reader(item)
+        read.append(known[key])
     refuse_truth_beside_numbers("a column of groups", known.values())
-    return [known[key] for key in keys]
+    return read
 
 
 RULES = {

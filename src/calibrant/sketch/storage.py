@@ -233,14 +233,12 @@ def _columns(sketch: Contents) -> Columns:
     """Return one column per field; sums that are 0 throughout or follow from others are left out."""
     table = sketch.table
     group, cell = np.divmod(table.keys, codes_in_a_group(sketch.cells))
-    sums = dict(zip(SUMS, table.sums, strict=True))
-    columns: Columns = {"group": group, "cell": cell, "count": table.counts, **sums}
-    good = cell < sketch.cells + 2
+    columns: Columns = {"group": group.astype(np.int32), "cell": cell.astype(np.int32), "count": table.counts}
+    columns |= {**dict(zip(SUMS, table.sums, strict=True)), "low": table.low, "high": table.high}
+    good, left_out = cell < sketch.cells + 2, set() if columns["mixed"].any() else {"mixed"}
     if all(np.array_equal(columns[name][good], columns[known][good]) for name, known in DERIVED_SUMS.items()):
-        sums = {name: column for name, column in sums.items() if name not in DERIVED_SUMS}
-    sums = {name: column for name, column in sums.items() if name != "mixed" or column.any()}
-    fixed: Columns = {"group": group.astype(np.int32), "cell": cell.astype(np.int32), "count": table.counts}
-    return {**fixed, **sums, "low": table.low, "high": table.high}
+        left_out |= set(DERIVED_SUMS)
+    return {name: column for name, column in columns.items() if name not in left_out}
 
 
 def _parsed_header(text: str) -> dict[str, Any]:
