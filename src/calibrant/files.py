@@ -15,7 +15,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -148,16 +148,15 @@ def scratch_folder() -> Iterator[Path]:
     _remove_abandoned(Path(tempfile.gettempdir()))
     folder = Path(tempfile.gettempdir()) / f"{SCRATCH}{secrets.token_hex(8)}"
     _UNFINISHED.add(folder)  # first: a signal may come at any moment
-    handle = None
-    try:
-        folder.mkdir(mode=0o700)
-        handle = _locked(folder)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _UNFINISHED.discard(folder)
-        if handle is not None:
-            os.close(handle)
+    with ExitStack() as held:
+        try:
+            folder.mkdir(mode=0o700)
+            with suppress(OSError):  # Windows opens no folders
+                _try_lock(held.enter_context(_opened(folder)))
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            _UNFINISHED.discard(folder)
 
 
 def remove_unfinished() -> None:
@@ -220,20 +219,10 @@ def _remove_abandoned(place: Path) -> None:
             with suppress(OSError):
                 about = folder.lstat()
                 mine = about.st_mode == stat.S_IFDIR | 0o700 and about.st_uid == os.getuid()
-                handle = _locked(folder) if mine and time.time() - about.st_mtime > 10 else None
-                if handle is not None:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    os.close(handle)
-
-
-def _locked(folder: Path) -> int | None:
-    if os.name == "nt":  # folders cannot be opened there
-        return None
-    handle = os.open(folder, os.O_RDONLY)
-    if _try_lock(handle):
-        return handle
-    os.close(handle)
-    return None
+                if mine and time.time() - about.st_mtime > 10:
+                    with _opened(folder) as handle:
+                        if _try_lock(handle):
+                            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try_lock(handle: int) -> bool:

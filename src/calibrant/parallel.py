@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -36,14 +35,17 @@ def map_threads(
     *,
     size: int = MIN_THREADED_LEVELS,
     done: Callable[[R], R] = lambda result: result,
+    workers: int | None = None,
 ) -> list[R]:
     """Return the results for all items, in order; `done` gets each on the way, in the calling thread."""
     todo = list(items)
-    if size < MIN_THREADED_LEVELS or min(WORKERS, len(todo)) < 2:
+    if workers is None:
+        workers = min(WORKERS, len(todo)) if size >= MIN_THREADED_LEVELS else 1
+    if workers < 2:
         return [done(work(item)) for item in todo]
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(min(WORKERS, len(todo))) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         return [done(result) for result in pool.map(work, todo)]
 
 
@@ -105,17 +107,15 @@ def in_blocks(
     rows = min(draws, max(1, BLOCK // max(1, width)))
     sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
-    workers = thread_count(threads, draws * width)
-    from concurrent.futures import ThreadPoolExecutor
+    ended = iter(np.cumsum(sizes).tolist())
 
-    collected: list[Array] = []
-    done = 0
-    with ThreadPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
-        for block in map(work, generators, sizes) if pool is None else pool.map(work, generators, sizes):
-            collected.append(block)
-            done += len(block)
-            report_progress(progress, done, draws)
-    return np.concatenate(collected)
+    def done(block: Array) -> Array:
+        report_progress(progress, next(ended), draws)
+        return block
+
+    workers = thread_count(threads, draws * width)
+    pairs = zip(generators, sizes, strict=True)
+    return np.concatenate(map_threads(lambda pair: work(*pair), pairs, done=done, workers=workers))
 
 
 def thread_count(threads: int | None, numbers: int) -> int:

@@ -159,6 +159,17 @@ def test_the_next_command_reads_the_same_confidence(tmp_path):
     assert " ".join(["--log lm-eval", *options]) in last
 
 
+def test_the_next_command_reads_a_log_whatever_it_does(tmp_path):
+    found, rng = questions(600), np.random.default_rng(0)
+    for question in found:
+        rates = np.exp(question.likelihoods)
+        question.gold = int(rng.choice(len(rates), p=rates / rates.sum()))
+    path = write_lm_eval(tmp_path, found)
+    shown = run("evaluate", path, "--log", "lm-eval", "--log-option", "score=acc")
+    assert shown.splitlines()[-1] == f"Next: calibrant monitor {path} --log lm-eval --log-option score=acc"
+    assert run("monitor", path, "--log", "lm-eval", "--log-option", "score=acc")
+
+
 @pytest.mark.parametrize("tool", ["lm-eval", "inspect", "auto"])
 def test_packed_logs_are_refused_with_the_way_to_unpack_them(tmp_path, tool):
     path = write_lm_eval(tmp_path, questions(20))

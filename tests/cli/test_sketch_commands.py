@@ -159,7 +159,7 @@ def test_how_many_rows_there_are_at_most(tmp_path, monkeypatch):
         (("evaluate", "{here}/none.sketch"), "must be a sketch; No such file"),
         (("evaluate", "{sketch}", "--groups", "g"), "columns the sketch was made by"),
         (("audit", "{sketch}"), "must have groups to be audited"),
-        (("audit", "{sketch}", "--covariates", "g"), "needs the rows"),
+        (("audit", "{sketch}", "--covariates", "g"), "--covariates needs single rows; got a sketch"),
         (("audit", "{csv}", "--groups", "g"), "Missing option"),
         (("merge", "{sketch}", "{csv}", "-o", "{here}/m.sketch"), "must be a sketch"),
         (("merge", "{sketch}", "-o", "{here}/nowhere/m.sketch"), "must exist"),

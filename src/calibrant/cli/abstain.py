@@ -6,7 +6,7 @@ import click
 
 from calibrant.abstention import choose_threshold, risk_coverage
 from calibrant.cli.options import as_json, column_option, examples, missing, option_of, rows_in, seed
-from calibrant.cli.output import SavedCharts, charts_out, print_sentences, show_json, show_sheet
+from calibrant.cli.output import Charts, charts_out, print_sentences, show_json, show_sheet, write_charts
 from calibrant.cli.reading import log_summary
 from calibrant.cli.rows import refuse_many
 from calibrant.errors import InvalidInputError
@@ -28,7 +28,7 @@ from calibrant.records import Missing
 @as_json
 def abstain(
     file: FileNames, outcome: str, prediction: str, risk: float, confidence: float, missing: Missing,
-    charts: SavedCharts, draws: int, seed: int | None, json_: bool,
+    charts: Charts, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Choose the confidence above which to answer, so that at most --risk of the answers are wrong.
 
@@ -49,7 +49,7 @@ def abstain(
 
         return risk_curve(curve)
 
-    charts.write({"risk": draw})
+    write_charts(charts, {"risk": draw})
     if json_:
         show_json({**chosen.to_dict(), "curve": curve.to_dict()})
     else:

@@ -70,7 +70,7 @@ BILLION = click.IntRange(1, 1_000_000_000)
 @opt.as_json
 def audit(
     file: FileNames, covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None,
-    clusters: str | None, search: bool, html: out.SavedPage, rules: str | None, top: int, json_: bool,
+    clusters: str | None, search: bool, html: str | None, rules: str | None, top: int, json_: bool,
     **options: Any,
 ) -> None:  # fmt: skip
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
@@ -85,13 +85,10 @@ def audit(
         opt.refuse_typed("applies to the proportional variants alone", "rho")
     of_rows = {"--covariates": covariates, "--search": search, "--rules": rules, "--clusters": clusters}
     asked = next((name for name, value in of_rows.items() if value), None)
-    if (sketch := rows.stored_sketch(file)) is not None:
-        if asked:
-            raise click.UsageError(f"{asked} needs the rows, which a sketch no longer has")
-        rows.refuse_columns()
+    stored = all(map(rows.is_sketch, rows.listed(file)))
+    if stored:
         rule = "applies to --covariates alone, which a sketch has not"
         opt.refuse_typed(rule, "nominal", "subpopulations")
-        subject = f"sketch {rows.shown_name(file)}"
     else:
         opt.require_columns(columns["outcome"], columns["prediction"])
         if not covariates and not groups:
@@ -102,8 +99,8 @@ def audit(
             opt.refuse_typed("applies to --covariates alone", "subpopulations")
         if not groups:
             opt.refuse_typed("applies to --groups alone", "depth", "limit")
-        sketch = rows.sketch_if_needed(file, **columns, by=groups, of_rows=asked)
-        subject = f"{columns['prediction']} in {rows.shown_name(file)}"
+    sketch = rows.sketch_if_needed(file, **columns, by=groups, of_rows=asked)
+    subject = "sketch" if stored else f"{columns['prediction']} in"
     confirmed = None
     if sketch is not None:
         options |= {"groups": rows.chosen_groups(sketch, groups)}
@@ -112,7 +109,7 @@ def audit(
             audited = audits.audit(sketch, progress=progress, **taken)
     else:
         labels = covariates + groups + ([clusters] if clusters else [])
-        y, p, weights, others = rows.read_checked(file, **columns, labels=labels, kind="real")
+        y, p, weights, others = rows.read_checked(file, labels, kind="real", **columns)
         shared = {"sample_weight": weights, "nominal": nominal, "missing": columns["missing"]}
         along = {name: others[name] for name in covariates}
         with rows.progress_bar("testing subpopulations") as progress:
@@ -133,7 +130,8 @@ def audit(
     if html:
         from calibrant.report.pages import audit_page
 
-        html.write(audit_page(audited, **html.heading(f"For whom: {subject}"), confirmed=confirmed))
+        heading = out.page_heading(f"For whom: {subject} {rows.shown_name(file)}")
+        out.write_page(html, audit_page(audited, **heading, confirmed=confirmed))
     if json_:
         data = audited.to_dict(top)
         out.show_json({**data, "search": confirmed.to_dict()} if confirmed else data)

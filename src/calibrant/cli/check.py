@@ -74,12 +74,13 @@ def check(
     if all(map(is_sketch, files)):
         refuse_columns()
     checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
-    decided = gate.overall([finding for part in checked for finding in part.findings])
-    _show(checked, decided, used, json_)
+    findings = [(part, finding) for part in checked for finding in part.findings]
+    decided = gate.overall([finding for _, finding in findings])
+    _show(checked, findings, decided, used, json_)
     if junit:
-        atomic_write(junit, _junit(checked), opt.files_read())
+        atomic_write(junit, _junit(findings, len(files) > 1), opt.files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
-        _annotate(checked)
+        _annotate(findings, len(files) > 1)
     sys.exit({"pass": 0, "fail": FAILED, "unclear": UNDECIDED}[decided])
 
 
@@ -90,13 +91,17 @@ class _Checked(NamedTuple):
     findings: list[gate.Finding]
 
 
+Findings = Sequence[tuple[_Checked, gate.Finding]]
+
+
 def _checked(
     file: str, columns: Mapping[str, Any], groups: list[str] | None, wanted: Mapping[str, float],
     max_group_z: float | None, how: Mapping[str, Any],
 ) -> _Checked:  # fmt: skip
     sketch = sketch_if_needed(file, **columns, beside_rows=True)
+    given: tuple[Any, Any]
     if sketch is not None:
-        forecasts, dropped = sketch.forecasts(), sketch.dropped
+        forecasts, given = sketch.forecasts(), (sketch, None)
         hint = "make the sketch with calibrant sketch --by"
         if max_group_z is not None and not sketch.by:
             rule = "needs a sketch with groups"
@@ -108,19 +113,17 @@ def _checked(
         if max_group_z is not None and not groups:
             raise InvalidInputError("--max-group-z", "needs --groups", "got none")
         data = read_rows(file, groups=groups, **columns)
-        forecasts, dropped = data.forecasts, data.forecasts.dropped
+        forecasts, given = data.forecasts, (data.forecasts, data.groups)
     findings = gate.judge(forecasts, wanted, **how)
     if max_group_z is not None:
         from calibrant.groups.audit import audit
 
         # z needs no simulation; fractional outcomes are judged by the variance they show
-        plain = sketch is not None or forecasts.binary
-        given: Any = (forecasts, data.groups) if sketch is None else (sketch, None)
-        variant: Literal["plain", "real"] = "plain" if plain else "real"
+        variant: Literal["plain", "real"] = "plain" if sketch is not None or forecasts.binary else "real"
         audited = audit(given[0], groups=given[1], draws=0, seed=how["seed"], variant=variant)
         few = gate.too_few(audited.n, how["confidence"], how["fewest"])
         findings.append(gate.judge_groups(audited, max_group_z, few))
-    return _Checked(original_name(file), forecasts.n, dropped, findings)
+    return _Checked(original_name(file), forecasts.n, forecasts.dropped, findings)
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, float]:
@@ -139,8 +142,7 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
     return collected
 
 
-def _show(checked: Sequence[_Checked], decided: str, seed: int, json_: bool) -> None:
-    findings = [(part, finding) for part in checked for finding in part.findings]
+def _show(checked: Sequence[_Checked], findings: Findings, decided: str, seed: int, json_: bool) -> None:
     if json_:
         about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "calibrant_version": __version__}
         files = [
@@ -164,15 +166,14 @@ def _show(checked: Sequence[_Checked], decided: str, seed: int, json_: bool) -> 
     print_result(f"{word} (calibrant {__version__}, schema {SCHEMA} {SCHEMA_VERSION}, seed {seed})")
 
 
-def _junit(checked: Sequence[_Checked]) -> str:
+def _junit(findings: Findings, several: bool) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    findings = [(part.file, finding) for part in checked for finding in part.findings]
     count = {kind: str(sum(f.outcome == kind for _, f in findings)) for kind in ("fail", "unclear")}
     totals = {"tests": str(len(findings)), "failures": count["fail"], "errors": count["unclear"]}
     suite = Element("testsuite", {"name": "calibrant check", **totals})
-    for file, f in findings:
-        where = "calibrant" if len(checked) == 1 else f"calibrant.{file}"
+    for part, f in findings:
+        where = f"calibrant.{part.file}" if several else "calibrant"
         case = SubElement(suite, "testcase", classname=where, name=f"{f.name} <= {f.limit:g}")
         if f.outcome != "pass":
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
@@ -181,10 +182,10 @@ def _junit(checked: Sequence[_Checked]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _annotate(checked: Sequence[_Checked]) -> None:
-    for part, f in [(one, finding) for one in checked for finding in one.findings]:
+def _annotate(findings: Findings, several: bool) -> None:
+    for part, f in findings:
         if f.outcome != "pass":
             kind = "error" if f.outcome == "fail" else "warning"
-            text = f"{f.name}: {f.reason}" if len(checked) == 1 else f"{part.file}: {f.name}: {f.reason}"
+            text = f"{part.file}: {f.name}: {f.reason}" if several else f"{f.name}: {f.reason}"
             text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
             print_workflow_command(f"::{kind} title=calibrant check::{text}")

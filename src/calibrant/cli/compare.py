@@ -13,8 +13,8 @@ from calibrant.cli import options as opt
 from calibrant.cli import output as out
 from calibrant.cli import rows
 from calibrant.cli.exit_codes import UNDECIDED
-from calibrant.cli.output import SavedCharts, show_result
-from calibrant.cli.reading import chosen_log, outcome_table, takes_censored
+from calibrant.cli.output import show_result
+from calibrant.cli.reading import chosen_log, takes_censored
 from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -22,9 +22,8 @@ from calibrant.groups.compare_groups import compare_groups
 from calibrant.groups.compare_groups_result import INTERVALS_NOTE, TREND_MEANS
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.net_benefits import net_benefits
-from calibrant.inputs import InputNames
 from calibrant.io.read import FileNames
-from calibrant.records import Missing, check_records, swapped
+from calibrant.records import Missing
 
 if TYPE_CHECKING:
     from calibrant.logs.answer import Options
@@ -64,7 +63,7 @@ DRAWN = (2, 3)  # models in one chart of reliability
 def compare(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
     measure: str, groups: str | None, within: str | None, ordered: bool, thresholds: list[float] | None,
-    charts: SavedCharts, draws: int, confidence: float, seed: int | None, json_: bool,
+    charts: out.Charts, draws: int, confidence: float, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Compare two or more columns of predictions in FILE row by row, or one between --groups."""
     log = chosen_log()
@@ -79,12 +78,17 @@ def compare(
         _compare_groups(file, outcome, predictions, weight, groups, within, charts, json_, **how)
         return
     opt.refuse_typed("needs --groups", "ordered", "within")
-    if len(predictions) not in DRAWN and "reliability" in dict(charts.targets):
+    if len(predictions) not in DRAWN and "reliability" in dict(charts):
         rule, got = "draws two or three columns of predictions", f"got {len(predictions)}"
         hint = "compare all without it, then draw those that matter"
         raise InvalidInputError("--chart reliability", rule, got, hint)
-    column = opt.chosen_clusters()
-    read, labels = _read(file, outcome, predictions, weight, missing, column)
+    for name in predictions:
+        if predictions.count(name) > 1:
+            rule, again = "must be a different column each time", predictions.count(name)
+            raise InvalidInputError("--prediction", rule, f"got {name!r} {again} times")
+    column = opt.kept("clusters")
+    columns: dict[str, Any] = {"outcome": outcome, "weight": weight, "missing": missing}
+    read, labels, _ = rows.read_and_check(file, predictions, [column] if column else [], **columns)
     models = {name: read[name] for name in predictions}
     how |= {"sample_weight": read[weight] if weight else None}
     clusters = labels if column else None
@@ -100,7 +104,7 @@ def compare(
     if thresholds is not None:
         benefits = net_benefits(read[outcome], models, thresholds=thresholds, clusters=clusters, **how)
     how.pop("seed")
-    charts.write(_charts(read[outcome], models, how) if charts else {})
+    out.write_charts(charts, _charts(read[outcome], models, how) if charts else {})
     if json_:
         parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
         out.show_json({**(result.to_dict() if result else {"sentence": str(benefits)}), **parts})
@@ -122,7 +126,7 @@ def _compare_logs(
     rule = "does not apply to logs, which are compared by four scores"
     opt.refuse_typed(rule, "measure", "outcome", "predictions", "weight", "groups", "within", "ordered")
     opt.refuse_typed(rule, "thresholds", "charts")
-    if opt.chosen_clusters() is not None:
+    if opt.kept("clusters") is not None:
         hint = "--log-option cluster=FIELD names a field of the questions"
         raise InvalidInputError("--clusters", "does not apply to logs", hint=hint)
     tool, options = log
@@ -131,24 +135,6 @@ def _compare_logs(
         found = compare_logs(rows.listed(file), tool, level=confidence, missing=missing, **asdict(options))
     out.print_note(*(str(warning.message) for warning in caught))
     show_result(found, json_, found.table())
-
-
-def _read(
-    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
-    clusters: str | None,
-) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
-    for name in predictions:
-        if predictions.count(name) > 1:
-            rule, again = "must be a different column each time", predictions.count(name)
-            raise InvalidInputError("--prediction", rule, f"got {name!r} {again} times")
-    named = [InputNames.of_columns(outcome, name, weight) for name in predictions]
-    numbers = [outcome, *predictions, *([weight] if weight else [])]
-    read, labels = outcome_table(file, numbers, [clusters] if clusters else [], outcome)
-    masses = read[weight] if weight else None
-    for name, names in zip(predictions, named, strict=True):
-        checked = check_records(read[outcome], read[name], masses, missing, names)
-        rows.refuse_swapped(swapped(checked), names)
-    return read, labels
 
 
 def _charts(y: Any, models: dict[str, Any], how: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +152,7 @@ def _charts(y: Any, models: dict[str, Any], how: dict[str, Any]) -> dict[str, An
 
 def _compare_groups(
     file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, groups: str,
-    within: str | None, charts: SavedCharts, json_: bool, *, missing: Missing, ordered: bool | None,
+    within: str | None, charts: out.Charts, json_: bool, *, missing: Missing, ordered: bool | None,
     **how: Any,
 ) -> None:  # fmt: skip
     if "," in groups:
@@ -176,10 +162,10 @@ def _compare_groups(
         rule, got = "compares one column of predictions", f"got {pluralize(len(predictions), 'column')}"
         raise InvalidInputError("--groups", rule, got, "compare the models one by one")
     opt.refuse_typed("does not apply to --groups, which compares by the odds", "measure")
-    column = opt.chosen_clusters()
+    column = opt.kept("clusters")
     y, p, masses, labels = rows.read_checked(
-        file, outcome=outcome, prediction=predictions[0], weight=weight, missing=missing,
-        labels=[name for name in (groups, within, column) if name],
+        file, [name for name in (groups, within, column) if name],
+        outcome=outcome, prediction=predictions[0], weight=weight, missing=missing,
     )  # fmt: skip
     if ordered:
         rows.refuse_dates_as_text(labels[groups], groups)
@@ -192,7 +178,7 @@ def _compare_groups(
         from calibrant.report.charts import groups_in_order, groups_within
 
         draw = groups_within if within else groups_in_order
-        charts.write({"groups-in-order": lambda: draw(result)})
+        out.write_charts(charts, {"groups-in-order": lambda: draw(result)})
     show_result(result, json_, *([result.within_sheet()] if within else ()))
     if json_:
         return

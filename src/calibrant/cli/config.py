@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from calibrant.cli.options import CONFIG, Text, writes_files
+from calibrant.cli.options import CONFIG, Text, file_option, writes_files
 from calibrant.cli.output import with_showing_options
 from calibrant.cli.reading import with_reading_options
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
@@ -32,21 +33,16 @@ Table = dict[str, Any]
 def load_command(name: str) -> click.Command:
     file = ELSEWHERE.get(name, name).replace("-", "_")
     module = import_module(f"calibrant.cli.{file}")
-    defined = [item for item in vars(module).values() if isinstance(item, click.Command)]
+    defined = (item for item in vars(module).values() if isinstance(item, click.Command))
     return next(command for command in defined if command.name == name)
 
 
+@cache
 def command_named(name: str) -> click.Command:
     """Import a command and give it the options that commands share: reading, showing and --config."""
     command = with_showing_options(with_reading_options(load_command(name)))
-    if not any("--config" in p.opts for p in command.params):
-        command.params.append(
-            click.Option(
-                ["--config"], type=click.Path(dir_okay=False), is_eager=True, expose_value=False,
-                callback=_defaults,
-                help="File whose [tool.calibrant] gives defaults.  [default: ./pyproject.toml]",
-            )
-        )  # fmt: skip
+    words = "File whose [tool.calibrant] gives defaults.  [default: ./pyproject.toml]"
+    file_option("--config", is_eager=True, expose_value=False, callback=_defaults, help=words)(command)
     return command
 
 

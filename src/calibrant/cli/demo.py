@@ -8,7 +8,7 @@ import click
 
 from calibrant.cli.evaluate import next_command, show_evaluation
 from calibrant.cli.options import as_json, examples, file_option
-from calibrant.cli.output import SavedPage, page_out, print_note
+from calibrant.cli.output import page_heading, page_out, print_note, write_page
 from calibrant.demo import TRUTH, demonstration
 from calibrant.errors import MissingDependencyError
 from calibrant.evaluation.evaluate import evaluate
@@ -26,14 +26,14 @@ from calibrant.files import atomic_write
     help="Where to write the loans, for trying other commands on; an empty name writes none.",
 )  # fmt: skip
 @as_json
-def demo(rows: int, seed: int, html: SavedPage, table: str, json_: bool) -> None:
+def demo(rows: int, seed: int, html: str | None, table: str, json_: bool) -> None:
     """Generate loans with predicted default probabilities, evaluate them, and write both to files."""
     data = demonstration(rows, seed)
     print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {TRUTH}")
     groups = {name: data[name] for name in ("employment", "region")}
-    heading = html.heading(f"Generated loans: {rows:,} predicted default probabilities")
+    heading = page_heading(f"Generated loans: {rows:,} predicted default probabilities")
     evaluation = evaluate(data["default"], data["p"], groups=groups, **heading)
-    next_step = next_command(evaluation.verdict, [table], "default", "p") if table else ""
+    next_step = next_command(evaluation.verdict, [table], ["-y", "default", "-p", "p"]) if table else ""
     show_evaluation(evaluation, json_, next_step=next_step)
     if table:
         lines = zip(*(column.tolist() for column in data.values()), strict=True)
@@ -41,6 +41,6 @@ def demo(rows: int, seed: int, html: SavedPage, table: str, json_: bool) -> None
         print_note(f"loans: {atomic_write(table, text)}")
     try:
         if html:
-            html.write(evaluation)
+            write_page(html, evaluation)
     except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
         print_note(f"no report: {error}")

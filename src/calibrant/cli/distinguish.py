@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from calibrant.cli import options as opt
-from calibrant.cli.output import SavedPage, page_out, print_result, show_json, show_table
+from calibrant.cli.output import page_heading, page_out, print_result, show_json, show_table, write_page
 from calibrant.cli.rows import read_checked, refuse_many, shown_name
 from calibrant.groups import distinguisher as learned
 from calibrant.io.read import FileNames
@@ -27,7 +27,7 @@ from calibrant.io.read import FileNames
 @opt.as_json
 def distinguish(
     file: FileNames, covariates: list[str], nominal: list[str] | None, draws: int, confidence: float,
-    html: SavedPage, seed: int | None, json_: bool, **columns: Any,
+    html: str | None, seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Let a model learn from the covariates in FILE where the predictions fail, and test what it learned.
 
@@ -35,7 +35,7 @@ def distinguish(
     calibration: do the covariates know anything that the predictions do not?
     """
     refuse_many(file, 4)  # about 460 bytes per row
-    y, p, weights, others = read_checked(file, **columns, labels=covariates)
+    y, p, weights, others = read_checked(file, covariates, **columns)
     distinguished = learned.distinguish(
         y, p, others, sample_weight=weights, draws=draws, confidence=confidence, nominal=nominal or [],
         missing=columns["missing"], seed=seed,
@@ -43,8 +43,8 @@ def distinguish(
     if html:
         from calibrant.report.pages import distinguisher_page
 
-        heading = html.heading(f"Learned auditor: {columns['prediction']} in {shown_name(file)}")
-        html.write(distinguisher_page(distinguished, **heading))
+        heading = page_heading(f"Learned auditor: {columns['prediction']} in {shown_name(file)}")
+        write_page(html, distinguisher_page(distinguished, **heading))
     if json_:
         show_json(distinguished.to_dict())
         return

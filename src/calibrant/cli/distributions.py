@@ -48,7 +48,7 @@ def distributions(
     file: FileNames, outcome: str | None, members: list[str] | None, quantiles: list[str] | None,
     cdf: list[str] | None, lower: str | None, upper: str | None, coverage: float | None, time: str | None,
     event: str | None, strata: str | None, at: list[float] | None, groups: list[str] | None,
-    clusters: str | None, missing: Missing, html: out.SavedPage, charts: out.SavedCharts, draws: int,
+    clusters: str | None, missing: Missing, html: str | None, charts: out.Charts, draws: int,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Check forecast distributions in FILE: too narrow, too wide, biased or fine, and for whom.
@@ -94,13 +94,13 @@ def distributions(
             NamedColumn.of(read, outcome), forecast, at=at,
             groups={name: others[name] for name in groups} if groups else None,
             clusters={clusters: others[clusters]} if clusters else None,
-            **html.heading(f"Forecasts of {outcome} in {shown_name(file)}"), **how,
+            **out.page_heading(f"Forecasts of {outcome} in {shown_name(file)}"), **how,
         )  # fmt: skip
         drawn = found.charts if charts else {}
-    charts.check(drawn)
+    out.check_charts(charts, drawn)
     if html:
-        html.write(found)
-    charts.write(drawn)
+        out.write_page(html, found)
+    out.write_charts(charts, drawn)
     out.show_result(found, json_, *found.tables())
     if not json_:
         out.print_note(f"seed {found.seed}")

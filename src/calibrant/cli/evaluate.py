@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 @opt.as_json
 def evaluate(
     file: FileNames, groups: list[str] | None, measures: list[str] | None, point: str | None,
-    html: out.SavedPage, charts: out.SavedCharts, draws: int, seed: int | None, json_: bool, **columns: Any,
+    html: str | None, charts: out.Charts, draws: int, seed: int | None, json_: bool, **columns: Any,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
 
@@ -67,7 +68,7 @@ def evaluate(
     default = f"{whose} {rows.shown_name(file)}"
     with rows.progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "progress": progress, "draws": draws}
-        options |= {"seed": seed, **html.heading((log.title() if log else "") or default)}
+        options |= {"seed": seed, **out.page_heading((log.title() if log else "") or default)}
         if sketch is not None:
             if point:
                 raise InvalidInputError("--id", "needs the records", "got a sketch of them")
@@ -78,27 +79,26 @@ def evaluate(
             evaluation = evaluate_rows(data.forecasts, groups=data.groups, ids=data.ids, **options)
             recorded = {**columns, "groups": groups or None, "ids": point, "pos_label": opt.kept("pos_label")}
             recorded |= {"scale": list(opt.kept("scale"))} if opt.kept("scale") else {}
-            recorded |= {"clusters": opt.chosen_clusters()} if opt.chosen_clusters() else {}
+            recorded |= {"clusters": opt.kept("clusters")} if opt.kept("clusters") else {}
             times = columns["outcome"]
             if isinstance(times, CensoredColumn):
                 recorded["censored"] = [times.time, times.event, times.horizon, times.strata]
             evaluation = replace(evaluation, columns=recorded)
     drawn = evaluation.charts if charts else {}
-    charts.check(drawn)
+    out.check_charts(charts, drawn)
     answered = None
     if log is not None:
         from calibrant.logs.evaluation import LogEvaluation
 
         answered = LogEvaluation.of(evaluation, log)
     if html:
-        html.write(answered or evaluation)  # files first: the reader of stdout may stop early
-    charts.write(drawn)
-    named = columns["outcome"], columns["prediction"], columns["weight"]
+        out.write_page(html, answered or evaluation)  # files first: the reader of stdout may stop early
+    out.write_charts(charts, drawn)
     missing = ["--missing", columns["missing"]] if opt.typed("missing") else []
-    next_step = next_command(evaluation.verdict, rows_typed(), *named, missing)
-    if log is not None and evaluation.verdict.action == "recalibrate":
-        given = [*opt.files_read(), "--log", log.tool, *log_options_typed(), *missing]
-        next_step = shlex.join(["calibrant", "recalibrate", *given, "-o", "map.json"])
+    files, named = rows_typed(), column_words(columns["outcome"], columns["prediction"], columns["weight"])
+    if log is not None:
+        files, named = opt.files_read(), ["--log", log.tool, *log_options_typed()]
+    next_step = next_command(evaluation.verdict, files, named, missing)
     show_evaluation(evaluation, json_, sketch, next_step, answered)
 
 
@@ -147,28 +147,25 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
     print_result(f"\nNext: {one_line(next_step)}")
 
 
-def next_command(
-    verdict: Verdict,
-    files: list[str],
-    outcome: str | None,
-    prediction: str | None,
-    weight: str | None = None,
-    missing: list[str] | None = None,
-) -> str:
+def column_words(outcome: str | None, prediction: str | None, weight: str | None = None) -> list[str]:
+    if not outcome or not prediction:
+        return []
     given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]
-    columns = [*given, "-p", prediction] if outcome and prediction else []
-    data = [*files, *columns, *(["-w", weight] if weight and columns else [])]
-    by_groups_of_a_sketch = verdict.group_columns and not columns and "--log" not in files
-    if verdict.action == "recalibrate" and not by_groups_of_a_sketch:  # which needs the rows
-        groups = ["--groups", ",".join(verdict.group_columns)] if verdict.group_columns else []
-        return shlex.join(
-            ["calibrant", "recalibrate", *map(str, data), *(missing or []), *groups, "-o", "map.json"]
-        )
-    if verdict.action == "monitor" and columns and not isinstance(outcome, CensoredColumn):
-        return shlex.join(["calibrant", "monitor", *map(str, data)])
-    if verdict.action == "check groups" and columns:
-        return shlex.join(["calibrant", "evaluate", *map(str, data), *(missing or []), "--groups", "COLUMN"])
-    return verdict.next_step
+    return [*given, "-p", prediction, *(["-w", weight] if weight else [])]
+
+
+def next_command(verdict: Verdict, files: list[str], named: list[str], missing: Sequence[str] = ()) -> str:
+    """Return what to type next; `named` are the columns, or the log, of FILE: nothing for a sketch."""
+    groups = ["--groups", ",".join(verdict.group_columns)] if verdict.group_columns else []
+    words: list[str] = []
+    if verdict.action == "recalibrate" and (named or not groups):  # of a sketch, not by its groups
+        by = [] if "--log" in named[:1] else groups
+        words = ["recalibrate", *files, *named, *missing, *by, "-o", "map.json"]
+    elif verdict.action == "monitor" and named and named[0] != "--time":
+        words = ["monitor", *files, *named]
+    elif verdict.action == "check groups" and named:
+        words = ["evaluate", *files, *named, *missing, "--groups", "COLUMN"]
+    return shlex.join(["calibrant", *words]) if words else verdict.next_step
 
 
 def _names(chosen: list[str] | None) -> list[str] | None:

@@ -35,18 +35,16 @@ def list_measures(cite: bool, names: tuple[str, ...], json_: bool) -> None:
     if json_:
         show_json({"measures": [_facts(entry) for entry in entries]})
         return
-    marks = [[_mark(getattr(entry, name)) for name in PROPERTIES] for entry in entries]
+    facts = [
+        [entry.name, entry.words, *(_mark(getattr(entry, name)) for name in PROPERTIES)] for entry in entries
+    ]
     if shown_form.get() == "table":  # two tables fit a terminal, one does not
         show_table(["key", "meaning"], [[entry.name, entry.meaning] for entry in entries])
         click.echo()
-        show_table(
-            ["key", "measure", *PROPERTIES],
-            [[entry.name, entry.words, *mark] for entry, mark in zip(entries, marks, strict=True)],
-        )
+        show_table(["key", "measure", *PROPERTIES], facts)
         return
-    table = [
-        [entry.words, entry.name, *mark, entry.meaning] for entry, mark in zip(entries, marks, strict=True)
-    ]
+    pairs = zip(facts, entries, strict=True)
+    table = [[words, key, *marks, entry.meaning] for (key, words, *marks), entry in pairs]
     show_table(["measure", "key", *PROPERTIES, "meaning"], table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -65,14 +65,15 @@ def monitor(
     rows = ordered.read_ordered(file, outcome, prediction, order, [by] if by else [], hint)
     with lock_file(state) if state else nullcontext():  # two runs at once would lose records
         watch = _opened(state, rows, by, groups, alpha)
+        before = _readings(watch)
+        seen = before[GroupMonitor.EVERYBODY].n
         parts = ordered.counted_parts(state, type(watch).__name__)
         if grown:
-            parts = ordered.with_beginning(parts, rows, _seen(watch))
+            parts = ordered.with_beginning(parts, rows, seen)
         else:
             parts = ordered.register_batch(parts, rows, same, state)
-        before = _readings(watch)
-        readings = _updated(watch, rows.after(_seen(watch)) if grown else rows, by)
-        if readings[GroupMonitor.EVERYBODY].n == before[GroupMonitor.EVERYBODY].n:
+        readings = _updated(watch, rows.after(seen) if grown else rows, by)
+        if readings[GroupMonitor.EVERYBODY].n == seen:
             print_note("no new rows in FILE: nothing was counted")
         _show(readings, before, watch.alpha, json_)
         deliver_results()
@@ -93,11 +94,8 @@ def _opened(
             hint = "name every group that may come with --group, or begin with a file that has them"
             raise InvalidInputError(f"column {by!r}", "must have groups", "got no rows", hint)
         return GroupMonitor(names, alpha=level)
-    watch: Monitor | GroupMonitor
-    if by is None:
-        watch = ordered.loaded(Monitor.from_json, state, OTHER_KIND)
-    else:
-        watch = ordered.loaded(GroupMonitor.from_json, state, OTHER_KIND)
+    read: Callable[[str], Monitor | GroupMonitor] = (Monitor if by is None else GroupMonitor).from_json
+    watch = ordered.loaded(read, state, OTHER_KIND)
     if alpha is not None and abs(watch.alpha - alpha) > 1e-12:
         rule = f"must be that of the state, {watch.alpha:g}"
         raise InvalidInputError("--alpha", rule, f"got {alpha:g}")
@@ -107,33 +105,25 @@ def _opened(
     return watch
 
 
-def _seen(watch: Monitor | GroupMonitor) -> int:
-    return watch.n if isinstance(watch, Monitor) else watch.monitors[GroupMonitor.EVERYBODY].n
-
-
 def _readings(watch: Monitor | GroupMonitor) -> dict[str, Reading]:
     monitors = {GroupMonitor.EVERYBODY: watch} if isinstance(watch, Monitor) else watch.monitors
     return {name: one.reading() for name, one in monitors.items()}
 
 
 def _updated(watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None) -> Mapping[str, Reading]:
-    if isinstance(watch, Monitor):
+    if isinstance(watch, GroupMonitor):
+        rows = _with_days(rows, str(by), watch.groups)
+        found: Counter[str] = Counter()
         for block in rows.blocks():
-            watch.update(block.outcome, block.prediction)
-        return _readings(watch)
-    by = str(by)
-    rows = _with_days(rows, by, watch.groups)
-    found: Counter[str] = Counter()
+            found.update(label_names(block.columns[str(by)]).tolist())
+        strange = {name: count for name, count in found.items() if name not in set(watch.groups)}
+        if strange:
+            rule = f"must hold the groups that the monitor began with, {', '.join(watch.groups)}"
+            hint = "begin a new state, with a --group for every group that may come"
+            got = f"got {next(iter(strange))!r} ({pluralize(sum(strange.values()), 'row')} of other groups)"
+            raise InvalidInputError(f"column {by!r}", rule, got, hint)
     for block in rows.blocks():
-        found.update(label_names(block.columns[by]).tolist())
-    strange = {name: count for name, count in found.items() if name not in set(watch.groups)}
-    if strange:
-        rule = f"must hold the groups that the monitor began with, {', '.join(watch.groups)}"
-        hint = "begin a new state, with a --group for every group that may come"
-        got = f"got {next(iter(strange))!r} ({pluralize(sum(strange.values()), 'row')} of other groups)"
-        raise InvalidInputError(f"column {by!r}", rule, got, hint)
-    for block in rows.blocks():
-        watch.update(block.outcome, block.prediction, block.columns[by])
+        watch.update(block.outcome, block.prediction, *([block.columns[by]] if by else []))
     return _readings(watch)
 
 

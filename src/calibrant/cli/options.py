@@ -74,8 +74,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def columns_typed(context: click.Context) -> list[str]:
     """Return the columns of the files on the command line so far, each once, in their order."""
-    known = context.params.get("file") or context.params.get("files") or ()
-    given = (known,) if isinstance(known, str) else known
+    given = context.params.get("file") or context.params.get("files") or ()
     files = [Path(name) for name in (*given, *context.args) if Path(name).is_file()]  # some may be values
     columns: dict[str, None] = {}
     for file in files[:FILES_LOOKED_AT]:
@@ -253,7 +252,11 @@ def keep(context: click.Context, option: click.Parameter, value: Any) -> None:
     context.meta[f"calibrant.{option.name}"] = value
 
 
+kept_option = partial(click.option, expose_value=False, callback=keep)
+
+
 def kept(name: str) -> Any:
+    """Return what was given for an option; None where the command has no such option or it was not given."""
     return click.get_current_context().meta.get(f"calibrant.{name}")
 
 
@@ -261,12 +264,6 @@ takes_clusters = column_option(
     "--clusters", expose_value=False, callback=keep,
     help="Rows that belong together (patients of a hospital): allow for their correlation.",
 )  # fmt: skip
-
-
-def chosen_clusters() -> str | None:
-    """Return the column that --clusters names; None where the command has no such option or none is given."""
-    context = click.get_current_context(silent=True)
-    return None if context is None else kept("clusters")
 
 
 def files_read() -> list[str]:

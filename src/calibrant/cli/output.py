@@ -15,13 +15,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import click
 
 from calibrant.cli.exit_codes import BAD_INPUT
-from calibrant.cli.options import check_paths, file_option, refuse_typed
+from calibrant.cli.options import CHARTS, check_paths, file_option, flag, kept, kept_option, refuse_typed
 from calibrant.errors import reject_name
 from calibrant.files import atomic_write
 from calibrant.results import Table, json_ready
@@ -133,18 +134,15 @@ def with_showing_options(command: click.Command) -> click.Command:
     """Add --format and --quiet to a command that has --json, and --output to one that writes nothing else."""
     known = {name for p in command.params for name in p.opts}
     run = command.callback
-    if "--json" not in known or "--format" in known or run is None:
+    if "--json" not in known or run is None:
         return command
 
-    def add(*names: str, **settings: Any) -> None:
-        command.params.append(click.Option(names, **settings))
-
     text = "How to print the results; csv prints only the tables."
-    add("--format", "form", type=click.Choice(FORMATS), default="table", help=text)
+    click.option("--format", "form", type=click.Choice(FORMATS), default="table", help=text)(command)
     if "--output" not in known:
         text = "File to write the results to, in place of stdout."
-        add("--output", "-o", "printed", type=click.Path(dir_okay=False), help=text)
-    add("--quiet", "-q", is_flag=True, help="Print only results and errors, no notes.")
+        file_option("--output", "-o", "printed", help=text)(command)
+    flag("--quiet", "-q", help="Print only results and errors, no notes.")(command)
 
     @wraps(run)
     def shown(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
@@ -154,6 +152,14 @@ def with_showing_options(command: click.Command) -> click.Command:
         shown_form.set(form)
         no_notes.set(quiet)
         check_paths(click.get_current_context())
+        if "html" in options and not options["html"]:
+            refuse_typed("needs --html", "title", "subtitle")
+        if options.get(CHARTS):
+            from calibrant.report.charts.canvas import chart_target  # loading the charts takes its time
+
+            options[CHARTS] = [chart_target(one) for one in options[CHARTS]]
+        elif CHARTS in options:
+            refuse_typed("needs --chart", "chart_text")
         with _into(printed):
             return run(json_=form == "json", **options)
 
@@ -173,12 +179,11 @@ def _into(path: str | None) -> Iterator[None]:
     )
     try:
         yield
+        printed.deliver()
     except SystemExit as stop:  # limits that are broken are a result
         if stop.code != BAD_INPUT:
             printed.deliver()
         raise
-    else:
-        printed.deliver()
     finally:
         sys.stdout.detach()
         sys.stdout = stdout
@@ -290,24 +295,13 @@ def readable_number(value: float) -> str:
     return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"
 
 
-class SavedPage:
-    """The page that --html asks for, with the heading that was typed."""
+def page_heading(default: str) -> dict[str, Any]:
+    return {"title": kept("title") or default, "subtitle": kept("subtitle") or ""}
 
-    def __init__(self, path: str | None, title: str | None, subtitle: str | None) -> None:
-        self.path, self.title, self.subtitle = path, title, subtitle
-        if not path:
-            refuse_typed("needs --html", "title", "subtitle")
 
-    def __bool__(self) -> bool:
-        return bool(self.path)
-
-    def heading(self, default: str) -> dict[str, Any]:
-        return {"title": self.title or default, "subtitle": self.subtitle or ""}
-
-    def write(self, made: Any) -> None:
-        assert self.path
-        path = atomic_write(self.path, made) if isinstance(made, str) else made.to_html(self.path)
-        print_note(f"report: {path}")
+def write_page(path: str, made: Any) -> None:
+    written = atomic_write(path, made) if isinstance(made, str) else made.to_html(path)
+    print_note(f"report: {written}")
 
 
 WRITE_PAGE = "Write the report, one self-contained page."
@@ -316,58 +310,38 @@ WRITE_PAGE = "Write the report, one self-contained page."
 def page_out(
     command: Callable[..., Any], *, default: str | None = None, words: str = WRITE_PAGE
 ) -> Callable[..., Any]:
-    @wraps(command)
-    def run(html: str | None, title: str | None, subtitle: str | None, **options: Any) -> Any:
-        return command(html=SavedPage(html, title, subtitle), **options)
-
-    subtitle = click.option("--subtitle", help="Line below the title of the report.")
-    title = click.option("--title", help="Title of the report.")
-    return file_option("--html", default=default, help=words)(title(subtitle(run)))
+    subtitle = kept_option("--subtitle", help="Line below the title of the report.")
+    title = kept_option("--title", help="Title of the report.")
+    return file_option("--html", default=default, help=words)(title(subtitle(command)))
 
 
 TEXTS = ("none", "title", "caption", "both")
-
-
-class SavedCharts:
-    """The charts that --chart asks for: targets are checked at once, names when it is known what there is."""
-
-    def __init__(self, asked: Sequence[str], text: str) -> None:
-        self.text, self.targets = text, []
-        if not asked:
-            refuse_typed("needs --chart", "chart_text")
-            return  # loading the charts takes its time
-        from calibrant.report.charts.canvas import chart_target
-
-        self.targets = [chart_target(one) for one in asked]  # refuses other formats
-
-    def __bool__(self) -> bool:
-        return bool(self.targets)
-
-    def check(self, drawn: Mapping[str, Any]) -> None:
-        for name, _ in self.targets:
-            if name not in drawn:
-                raise reject_name("--chart", name, list(drawn))
-
-    def write(self, drawn: Mapping[str, Any]) -> None:
-        self.check(drawn)
-        if not self.targets:
-            return
-        from calibrant.report.charts.canvas import image_of, without_text
-
-        title, caption = self.text in ("title", "both"), self.text in ("caption", "both")
-        for name, path in self.targets:
-            made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
-            image = image_of(without_text(made, title=title, caption=caption), path.suffix.lower())
-            print_note(f"chart: {atomic_write(path, image)}")
+Charts = Sequence[tuple[str, Path]]  # the charts that --chart asks for, and where to save them
 
 
 def charts_out(command: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(command)
-    def run(charts: tuple[str, ...], chart_text: str, **options: Any) -> Any:
-        return command(charts=SavedCharts(charts, chart_text), **options)
-
     words = "Text to keep on a saved chart; papers have their own captions."
-    text = click.option("--chart-text", type=click.Choice(TEXTS), default="none", help=words)
+    text = kept_option("--chart-text", type=click.Choice(TEXTS), default="none", help=words)
     words = "Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf."
-    chart = click.option("--chart", "charts", multiple=True, metavar="NAME=FILE", help=words)
-    return chart(text(run))
+    chart = click.option("--chart", CHARTS, multiple=True, metavar="NAME=FILE", help=words)
+    return chart(text(command))
+
+
+def check_charts(charts: Charts, drawn: Mapping[str, Any]) -> None:
+    for name, _ in charts:
+        if name not in drawn:
+            raise reject_name("--chart", name, list(drawn))
+
+
+def write_charts(charts: Charts, drawn: Mapping[str, Any]) -> None:
+    check_charts(charts, drawn)
+    if not charts:
+        return
+    from calibrant.report.charts.canvas import image_of, without_text
+
+    text = kept("chart_text")
+    title, caption = text in ("title", "both"), text in ("caption", "both")
+    for name, path in charts:
+        made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
+        image = image_of(without_text(made, title=title, caption=caption), path.suffix.lower())
+        print_note(f"chart: {atomic_write(path, image)}")

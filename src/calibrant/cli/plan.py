@@ -69,8 +69,6 @@ def plan(
     if asked > 1 or (asked == 0 and file is None and not expected):
         rule = "needs FILE, --base-rate and --c-statistic, --distance, --records, or --accept and --reject"
         raise InvalidInputError("calibrant plan", rule)
-    if (file is not None and prediction is None) or (file is None and opt.typed("prediction")):
-        raise InvalidInputError("FILE and --prediction", "must be given together")
     if file is None:
         opt.refuse_typed("needs FILE", "missing")
     if tolerance:
@@ -85,9 +83,9 @@ def plan(
     if asked == 0:
         rule = "applies to --distance and --records alone"
         opt.refuse_typed(rule, "power", "alpha", "measure", "alternative", "draws", "seed")
-    shape, dropped = (
-        (None, 0) if file is None or prediction is None else read_predictions(file, prediction, missing)
-    )
+    shape, dropped = None, 0
+    if file is not None or opt.typed("prediction"):
+        shape, dropped = read_predictions(file, prediction, missing)
     widths = {name: options.pop(name) for name in WIDTHS}
     validation = planned = None
     if file is not None or expected:

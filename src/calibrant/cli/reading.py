@@ -20,8 +20,8 @@ from calibrant.cli.options import (
     SCALE,
     SPOOLED,
     F,
-    keep,
     kept,
+    kept_option,
     missing_option,
     refuse_typed,
     typed,
@@ -59,14 +59,13 @@ def with_reading_options(command: click.Command) -> click.Command:
     files = [p for p in command.params if isinstance(p, click.Argument) and p.name in ("file", "files")]
     known = {name for p in command.params for name in p.opts}
     run = command.callback
-    if not files or "--decimal" in known or run is None:
+    if not files or run is None:
         return command
     for argument in files:
         argument.callback = _as_files
 
     def add(name: str, text: str, **settings: Any) -> None:
-        option = click.Option([name], help=text, expose_value=False, callback=keep, **settings)
-        command.params.append(option)
+        kept_option(name, help=text, **settings)(command)
 
     marks = click.Choice([".", ","])
     add("--decimal", "Decimal mark of numbers in text files.", type=marks, default=".", show_default=False)
@@ -166,13 +165,11 @@ def rows_typed() -> list[str]:
 
 
 def log_options_typed() -> list[str]:
-    given = click.get_current_context().meta.get("calibrant.log_option") or ()
-    return [word for text in given for word in ("--log-option", text)]
+    return [word for text in kept("log_option") or () for word in ("--log-option", text)]
 
 
-def chosen_log(context: click.Context | None = None) -> tuple[str | None, Options] | None:
-    meta = (context or click.get_current_context()).meta
-    tool, given = meta.get(TOOL), meta.get("calibrant.log_option") or ()
+def chosen_log() -> tuple[str | None, Options] | None:
+    tool, given = kept("log"), kept("log_option") or ()
     if tool is None:
         if given:
             raise InvalidInputError("--log-option", "needs --log", hint="--log auto")
@@ -222,7 +219,7 @@ def original_name(file: str) -> str:
 
 def rows_of_log(context: click.Context, names: Sequence[str], separate: bool) -> tuple[str, ...]:
     """Write the rows of logs to one file, or one per log if the command treats its files separately."""
-    chosen = chosen_log(context)
+    chosen = chosen_log()
     if chosen is None:
         return tuple(names)
     defaults = {"outcome": "correct", "prediction": "confidence", "predictions": ["confidence"]}

@@ -22,7 +22,7 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError
 from calibrant.files import atomic_write
 from calibrant.formatting import format_value, pluralize
 from calibrant.groups.rules import rules_from_json
-from calibrant.io.read import MAX_EXACT_ROWS, FileNames
+from calibrant.io.read import FileNames
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
 from calibrant.recalibration.assess_groups import WORDS_OF_CHANGE, change_table
@@ -39,7 +39,6 @@ FITTING = (
     "clusters", "labels", "prevalence", "force", "seed",
 )  # fmt: skip
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
-ROW_OPTIONS = "--covariates, --groups and --clusters"
 
 
 @click.command(
@@ -119,7 +118,8 @@ def recalibrate(
                 if len(several) > 2 and outcome is not None:
                     if covariates or groups or clusters:
                         rule = "do not apply to several classes"
-                        raise InvalidInputError(ROW_OPTIONS, rule, hint="leave them out")
+                        given_rows = "--covariates, --groups and --clusters"
+                        raise InvalidInputError(given_rows, rule, hint="leave them out")
                     with class_columns(file, outcome, several, weight, labels) as (occurred, rates, given):
                         fitted = fit(occurred, rates, missing=missing, **given, **options)
                 else:
@@ -168,19 +168,17 @@ def _fitted(
     file: FileNames, columns: dict[str, Any], covariates: list[str], groups: list[str], clusters: str | None,
     options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
-    sketch = sketch_if_needed(file, **columns)
     named = [*covariates, *groups, *([clusters] if clusters else [])]
+    of_rows = {"--covariates": covariates, "--groups": groups, "--clusters": clusters}
+    asked = next((option for option, names in of_rows.items() if names), None)
+    sketch = sketch_if_needed(file, of_rows=asked, **columns)
     if sketch is not None:
-        if named:
-            got = "got a sketch, or more rows than are read exactly"
-            hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
-            raise InvalidInputError(ROW_OPTIONS, "need single rows", got, hint)
         return fit(sketch, **options)
     if columns["weight"] is None:
         opt.refuse_typed("needs --weight", "weights")
     if not named:
         return fit(read_rows(file, **columns).forecasts, **options)
-    y, p, masses, read = read_checked(file, **columns, labels=named)
+    y, p, masses, read = read_checked(file, named, **columns)
     if groups:
         options = {**options, "groups": {name: read[name] for name in groups}}
     return fit(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.options import chosen_clusters, refuse_typed, require_columns
+from calibrant.cli.options import kept, refuse_typed, require_columns
 from calibrant.cli.output import no_notes, one_line, print_note, print_result, readable_number, show_table
 from calibrant.cli.reading import CensoredColumn, outcome_table
 from calibrant.errors import InvalidInputError, reject_rows
@@ -39,12 +39,13 @@ class FileRows(NamedTuple):
 
 
 def read_rows(
-    file: FileNames, *, groups: Sequence[str] | None = None, point: str | None = None, **columns: Any
-) -> FileRows:
+    file: FileNames, *, prediction: str, groups: Sequence[str] | None = None, point: str | None = None,
+    **columns: Any,
+) -> FileRows:  # fmt: skip
     """Read the columns named, check them once, and put them in order once if there are groups to cut."""
-    clusters = chosen_clusters()
+    clusters = kept("clusters")
     labels = [*(groups or ()), *(name for name in (point, clusters) if name)]
-    _, checked, read = _read_and_check(file, labels, **columns)
+    _, read, checked = read_and_check(file, [prediction], labels, **columns)
     forecasts = Forecasts.of_records(Records.of(checked)) if groups else Forecasts.of_checked(checked)
     if clusters:
         forecasts = forecasts.with_clusters({clusters: read[clusters]}, columns["missing"])
@@ -53,32 +54,36 @@ def read_rows(
 
 
 def read_checked(
-    file: FileNames, *, labels: Sequence[str] = (), kind: OutcomeKind = "shares", **columns: Any
+    file: FileNames, labels: Sequence[str], *, prediction: str, kind: OutcomeKind = "shares", **columns: Any
 ) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Return outcomes, predictions and weights, which errors call by their columns, and the other columns."""
-    given, _, read = _read_and_check(file, labels, kind, **columns)
-    names = (f"column {columns[role]!r}" for role in ("outcome", "prediction", "weight"))
+    numbers, read, _ = read_and_check(file, [prediction], labels, kind, **columns)
     y, p, weights = (
-        NamedColumn(column, name) if isinstance(column, np.ndarray) else column
-        for column, name in zip(given, names, strict=True)
+        NamedColumn.of(numbers, name) if isinstance(numbers.get(name), np.ndarray) else numbers.get(name)
+        for name in (columns["outcome"], prediction, columns["weight"])
     )
     return y, p, weights, read
 
 
-def _read_and_check(
-    file: FileNames, labels: Sequence[str], kind: OutcomeKind = "shares", *, outcome: str, prediction: str,
-    weight: str | None, missing: Missing,
-) -> tuple[tuple[Any, Any, Any], ValidRows, dict[str, Any]]:  # fmt: skip
-    names = InputNames.of_columns(outcome, prediction, weight)
-    wanted = [outcome, prediction, *([weight] if weight else [])]
+def read_and_check(
+    file: FileNames, predictions: Sequence[str], labels: Sequence[str], kind: OutcomeKind = "shares", *,
+    outcome: str, weight: str | None, missing: Missing,
+) -> tuple[dict[str, Any], dict[str, Any], ValidRows]:  # fmt: skip
+    """Return columns of numbers, those of labels, and what came of the check of the last predictions."""
+    named = [InputNames.of_columns(outcome, name, weight) for name in predictions]
+    wanted = [outcome, *predictions, *([weight] if weight else [])]
     numbers, read = outcome_table(file, wanted, list(dict.fromkeys(labels)), outcome)
-    given = (numbers[outcome], numbers[prediction], numbers[weight] if weight else None)
-    checked = check_records(*given, missing, names, kind)
-    refuse_swapped(swapped(checked), names)
-    return given, checked, read
+    for name, names in zip(predictions, named, strict=True):
+        checked = check_records(
+            numbers[outcome], numbers[name], numbers[weight] if weight else None, missing, names, kind
+        )
+        refuse_swapped(swapped(checked), names)
+    return numbers, read, checked
 
 
-def read_predictions(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:
+def read_predictions(file: FileNames | None, prediction: str | None, missing: Missing) -> tuple[Array, int]:
+    if file is None or prediction is None:
+        raise InvalidInputError("FILE and --prediction", "must be given together")
     read = read_table(file, [prediction], [])[0][prediction]
     kept = read if missing == "error" else read[~np.isnan(read)]
     hint = "pass --missing drop to leave such rows out"
@@ -245,32 +250,27 @@ def sketch_if_needed(
     file: FileNames, *, of_rows: str | None = None, beside_rows: bool = False, **options: Any
 ) -> Sketch | None:
     """Return the sketch that a file is, or needs by its size; `of_rows` is a given option that needs rows."""
-    of_rows = of_rows or ("--clusters" if chosen_clusters() is not None else None)
-    stored = stored_sketch(file)
+    of_rows = of_rows or ("--clusters" if kept("clusters") is not None else None)
+    stored, name = stored_sketch(file), shown_name(file)
+    if stored is None:
+        outcome, _ = require_columns(options["outcome"], options["prediction"])
+        if isinstance(outcome, CensoredColumn):
+            refuse_many(file, 4)  # resampling the censoring takes about 500 bytes per row
+            return None
+        if fits(file):
+            return None
+    elif not beside_rows:
+        refuse_columns()
+    if of_rows is not None:
+        hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
+        raise InvalidInputError(of_rows, "needs single rows", "got a sketch", hint)
     if stored is not None:
-        if not beside_rows:
-            refuse_columns()
-        _refuse_option_of_rows(of_rows)
         return stored
-    outcome, _ = require_columns(options["outcome"], options["prediction"])
-    if isinstance(outcome, CensoredColumn):
-        refuse_many(file, 4)  # resampling the censoring takes about 500 bytes per row
-        return None
-    if fits(file):
-        return None
-    _refuse_option_of_rows(of_rows)
-    name = shown_name(file)
     print_note(
         f"{name} has more than {MAX_EXACT_ROWS:,} rows: measured from a sketch, each value with proven bounds"
     )
     with progress_bar(name) as progress:
         return Sketch.from_file(file, progress=progress, **options)
-
-
-def _refuse_option_of_rows(option: str | None) -> None:
-    if option is not None:
-        hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
-        raise InvalidInputError(option, "needs single rows", "got a sketch", hint)
 
 
 def refuse_many(file: FileNames, shares: int = 1, hint: str = "pass a sample of the rows") -> None:
@@ -408,13 +408,12 @@ def _hashed(rows: OrderedRows) -> str:
     for column in (rows.outcome, rows.prediction):
         for block in np.split(column, range(BLOCK_ROWS, len(column), BLOCK_ROWS)):
             digest.update(block.astype("<f8").tobytes())
-    between = "["
-    for name in rows.columns:
-        digest.update(f"{between}[".encode())
+    digest.update(b"[")
+    for place, name in enumerate(rows.columns):
+        digest.update(b", [" if place else b"[")
         for number, part in enumerate(rows.blocks()):
             cells = json.dumps([str(cell) for cell in part.columns[name].tolist()])[1:-1]
             digest.update((", " * (number > 0) + cells).encode())
         digest.update(b"]")
-        between = ", "
-    digest.update(b"]" if rows.columns else b"[]")
+    digest.update(b"]")
     return digest.hexdigest()[:16]

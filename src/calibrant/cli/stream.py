@@ -53,7 +53,7 @@ MAX_DISTANCE_ROWS = 100_000  # rows up to which the lower distance is computed w
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
-    keep: list[str] | None, html: output.SavedPage, same: bool, json_: bool,
+    keep: list[str] | None, html: str | None, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
@@ -95,7 +95,8 @@ def stream(
             from calibrant.report.pages import stream_page
 
             seen = rows.outcome[known], rows.prediction[known], run.taken(known)
-            html.write(stream_page(*seen, summary, **html.heading(ordered.shown_name(file))))
+            heading = output.page_heading(ordered.shown_name(file))
+            output.write_page(html, stream_page(*seen, summary, **heading))
         _show(summary, json_)
         output.deliver_results()
         if state:
@@ -170,13 +171,11 @@ def _summary(calibrator: OnlineCalibrator, rows: OrderedRows, run: Run) -> dict[
 
 
 def _scores(y: Array, p: Array) -> dict[str, float | None]:
-    if not len(y):
-        return {"brier": None, "smooth": None, "lower": None}
-    brier, smooth = float(np.mean((y - p) ** 2)), float(smooth_calibration_error(y, p))
+    known = len(y) > 0
     return {
-        "brier": brier,
-        "smooth": smooth,
-        "lower": float(lower_distance(y, p)) if len(y) <= MAX_DISTANCE_ROWS else None,
+        "brier": float(np.mean((y - p) ** 2)) if known else None,
+        "smooth": float(smooth_calibration_error(y, p)) if known else None,
+        "lower": float(lower_distance(y, p)) if 0 < len(y) <= MAX_DISTANCE_ROWS else None,
     }
 
 

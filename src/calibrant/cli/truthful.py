@@ -45,9 +45,7 @@ def truthful(
     With --truth or --n: by enumerating all outcomes of a few rounds. With FILE and --prediction: your
     predictions are taken for the truth, and the standard lies are tried on outcomes drawn from them.
     """
-    if (file is not None and prediction is None) or (file is None and opt.typed("prediction")):
-        raise InvalidInputError("FILE and --prediction", "must be given together")
-    if file is not None and prediction is not None:
+    if file is not None or opt.typed("prediction"):
         opt.refuse_typed("must not be given with FILE", "truth", "rounds", "sequential", "budget")
         asked_for = _names(chosen, everything) if chosen or everything else None
         predictions, dropped = read_predictions(file, prediction, missing)

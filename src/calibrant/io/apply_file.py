@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import csv
 import errno
-import gzip
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
-from calibrant.files import atomic_path, check_target, scratch_folder
+from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.files import atomic_path, scratch_folder
 from calibrant.formatting import pluralize
 from calibrant.io import apply_parquet, session, sources
-from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
+from calibrant.io.csv_dialect import CsvDialect, line_break_of, opened, read_dialect
 from calibrant.io.read import UNREAD, FileNames, bad_rows, in_pieces_or_whole, read_table
 from calibrant.io.session import identifier, literal
 from calibrant.io.sources import SourceColumn, csv_scan, default_notation
@@ -44,6 +44,7 @@ KEPT_CONVERTED_TYPES = (
     *(f"{sign}INT_{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
 )  # fmt: skip
 TYPES_KEPT_AS_TEXT = ("TIMESTAMP_MILLIS", "TIME_MICROS", "TIME_MILLIS")  # but not as types
+WITH_PYARROW = "pip install pyarrow, or leave this column out"
 
 Progress = Callable[[float], object] | None
 
@@ -57,28 +58,11 @@ class ApplySummary:
     outside: int = 0
 
 
-class _Mapping:
-    def __init__(self, fitted: Recalibration, ready: Array | None = None) -> None:
-        self._fitted, self._ready, self.done = fitted, ready, ApplySummary()
+@dataclass(slots=True)
+class _Copy:
+    """Files on their way to a new one with one more column, and what is known of the rows so far."""
 
-    def __call__(self, p: Array) -> Array:
-        usable = (p >= 0) & (p <= 1)
-        known = (p if usable.all() else p[usable]) + 0.0
-        fit, done = self._fitted.fit, self.done
-        if self._ready is not None:
-            q = self._ready[done.rows : done.rows + len(p)]
-        else:
-            q = np.full(len(p), np.nan)
-            if len(known):
-                q[usable] = self._fitted.map.predict(known)
-        done.rows += len(p)
-        done.unusable += len(p) - len(known)
-        done.outside += int(np.count_nonzero(known < fit.low) + np.count_nonzero(known > fit.high))
-        return q
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
+    fitted: Recalibration
     files: list[Path]
     names: list[str]  # of the files, as DuckDB and pyarrow can open them
     part: Path
@@ -87,6 +71,23 @@ class _Request:
     into: str
     progress: Progress
     parallel: bool
+    ready: Array | None = None  # the new column, where covariates had to be read for it
+    done: ApplySummary = field(default_factory=ApplySummary)
+
+    def mapped(self, p: Array) -> Array:
+        usable = (p >= 0) & (p <= 1)
+        known = (p if usable.all() else p[usable]) + 0.0
+        fit, done = self.fitted.fit, self.done
+        if self.ready is not None:
+            q = self.ready[done.rows : done.rows + len(p)]
+        else:
+            q = np.full(len(p), np.nan)
+            if len(known):
+                q[usable] = self.fitted.map.predict(known)
+        done.rows += len(p)
+        done.unusable += len(p) - len(known)
+        done.outside += int(np.count_nonzero(known < fit.low) + np.count_nonzero(known > fit.high))
+        return q
 
 
 def apply_file(
@@ -113,118 +114,98 @@ def apply_file(
         raise UnreadableFileError(
             "files", f"must all end in one of {known}", f"got {' and '.join(sorted(kinds))}"
         )
-    check_target(target, files)
     if fitted.columns is not None:
         hint = "use predict in Python, or the SQL that `calibrant recalibrate MAP --sql -p a,b,c` writes"
         raise InvalidInputError("apply", "takes maps of two classes", hint=hint)
 
     def written(parallel: bool) -> ApplySummary:
         with session.plain_names(files) as names, atomic_path(target, files) as part:
-            return _written(
-                fitted, _Request(files, names, part, ending, prediction, into, progress, parallel)
-            )
+            return _written(_Copy(fitted, files, names, part, ending, prediction, into, progress, parallel))
 
     return in_pieces_or_whole(written)
 
 
-def _written(fitted: Recalibration, request: _Request) -> ApplySummary:
-    parquet = session.file_format(request.files[0]) == "parquet"
-    mapped = _Mapping(fitted, _with_covariates(fitted, request) if fitted.map.needs_covariates else None)
-    if parquet and request.ending in PARQUET_ENDINGS and find_spec("pyarrow") is not None:
+def _written(copy: _Copy) -> ApplySummary:
+    parquet = session.file_format(copy.files[0]) == "parquet"
+    if copy.fitted.map.needs_covariates:
+        copy.ready = _with_covariates(copy)
+    if parquet and copy.ending in PARQUET_ENDINGS and find_spec("pyarrow") is not None:
         apply_parquet.append_column(
-            request.files, request.names, request.part, prediction=request.prediction, into=request.into,
-            mapped=mapped, progress=request.progress,
+            copy.files, copy.names, copy.part, prediction=copy.prediction, into=copy.into,
+            mapped=copy.mapped, progress=copy.progress,
         )  # fmt: skip
-    elif not parquet and _keeps_bytes(dialect := _dialect(request), request):
-        _append_to_text(mapped, request, dialect)
+    elif not parquet and _keeps_bytes(dialect := _dialect(copy), copy):
+        _append_to_text(copy, dialect)
     else:
-        _copy_by_duckdb(mapped, request)
-    done = mapped.done
+        _copy_by_duckdb(copy)
+    done = copy.done
     if done.unusable:  # missing or outside [0, 1] get no value; text is refused, as everywhere
-        for text, place in bad_rows(request.files, request.prediction, UNREAD, default_notation.get()):
-            raise sources.not_a_number(request.prediction, text, place)
+        for text, place in bad_rows(copy.files, copy.prediction, UNREAD, default_notation.get()):
+            raise sources.not_a_number(copy.prediction, text, place)
     if done.rows and done.unusable == done.rows:
         got = f"got none in {pluralize(done.rows, 'row')}"
-        raise InvalidInputError(f"column {request.prediction!r}", "must hold probabilities", got)
+        raise InvalidInputError(f"column {copy.prediction!r}", "must hold probabilities", got)
     return done
 
 
-def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
-    numbers, columns = read_table(request.files, [request.prediction], fitted.map.column_names)
-    p = numbers[request.prediction]
+def _with_covariates(copy: _Copy) -> Array:
+    numbers, columns = read_table(copy.files, [copy.prediction], copy.fitted.map.column_names)
+    p = numbers[copy.prediction]
     usable = (p >= 0) & (p <= 1)
     q = np.full(len(p), np.nan)
     if usable.any():
         kept = {name: column[usable] for name, column in columns.items()}
-        q[usable] = fitted.predict(p[usable], kept)
+        q[usable] = copy.fitted.predict(p[usable], kept)
     return q
 
 
-def _dialect(request: _Request) -> CsvDialect:
-    dialects = [read_dialect(file, [request.prediction]) for file in request.files]
-    _refuse_other_columns(request.files, [dialect.names for dialect in dialects])
+def _dialect(copy: _Copy) -> CsvDialect:
+    dialects = [read_dialect(file, [copy.prediction]) for file in copy.files]
+    apply_parquet.refuse_other_columns(copy.files, [dialect.names for dialect in dialects])
     if len(set(dialects)) > 1:
         raise UnreadableFileError("files", "must be written alike", "got several separators")
-    sources.place_of(request.files[0], dialects[0].names, request.prediction)
-    apply_parquet.refuse_taken_name(dialects[0].names, request.into)
+    sources.place_of(copy.files[0], dialects[0].names, copy.prediction)
+    apply_parquet.refuse_taken_name(dialects[0].names, copy.into)
     return dialects[0]
 
 
-def _keeps_bytes(dialect: CsvDialect, request: _Request) -> bool:
+def _keeps_bytes(dialect: CsvDialect, copy: _Copy) -> bool:
     """Return whether cells can be copied byte for byte: the target has the separators of the source."""
-    packed = any(file.suffix.lower() == ".zst" for file in request.files)  # which Python 3.11 cannot unpack
-    return not packed and request.ending in (".tsv" if dialect.separator == "\t" else ".csv", ".txt")
+    packed = any(file.suffix.lower() == ".zst" for file in copy.files)  # which Python 3.11 cannot unpack
+    return not packed and copy.ending in (".tsv" if dialect.separator == "\t" else ".csv", ".txt")
 
 
-def _append_to_text(mapped: _Mapping, request: _Request, dialect: CsvDialect) -> None:
-    notation, total = default_notation.get(), sum(file.stat().st_size for file in request.files)
-    place = sources.place_of(request.files[0], dialect.names, request.prediction)
-    number = SourceColumn(request.prediction, f"c{place}", "TEXT").number_or_nan(notation)
-    with request.part.open("wb") as out:
+def _append_to_text(copy: _Copy, dialect: CsvDialect) -> None:
+    notation, total = default_notation.get(), sum(file.stat().st_size for file in copy.files)
+    place = sources.place_of(copy.files[0], dialect.names, copy.prediction)
+    number = SourceColumn(copy.prediction, f"c{place}", "TEXT").number_or_nan(notation)
+    with copy.part.open("wb") as out:
         before = 0
-        for file, name in zip(request.files, request.names, strict=True):
-            with _unpacked(file) as (text, raw), _reading([name]) as connection:
+        for file, name in zip(copy.files, copy.names, strict=True):
+            with opened(file) as text, _reading([name]) as connection:
                 writer = RecordWriter(text, dialect.separator, line_break_of(file))
-                writer.copy_header(out if file is request.files[0] else None, request.into)
-                query = f"SELECT {number} AS x FROM {csv_scan(dialect, [name], request.parallel)}"
-                for p in _batches(connection, query, request.files):
-                    writer.copy_rows(out, number_cells(mapped(p), notation.decimal, dialect.separator))
-                    if request.progress is not None:
-                        request.progress(min(1.0, (before + raw.tell()) / total))
+                writer.copy_header(out if file is copy.files[0] else None, copy.into)
+                query = f"SELECT {number} AS x FROM {csv_scan(dialect, [name], copy.parallel)}"
+                for p in _batches(connection, query, copy.files):
+                    writer.copy_rows(out, number_cells(copy.mapped(p), notation.decimal, dialect.separator))
+                    if copy.progress is not None:
+                        copy.progress(min(1.0, (before + os.lseek(text.fileno(), 0, os.SEEK_CUR)) / total))
                 writer.check_end()
             before += file.stat().st_size
 
 
-@contextmanager
-def _unpacked(file: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    with file.open("rb") as raw:
-        if file.suffix.lower() != ".gz":
-            yield raw, raw
-            return
-        with gzip.open(raw) as text:
-            yield cast("IO[bytes]", text), raw
-
-
 def _batches(connection: DuckDBPyConnection, query: str, files: list[Path]) -> Iterator[Array]:
     """Yield the column `x` of a query in the order of the rows; without pyarrow all at once."""
+    import duckdb
+
     try:
         if find_spec("pyarrow") is None:
             yield sources.filled(connection.execute(query).fetchnumpy()["x"])
             return
         for batch in session.arrow_batches(connection.sql(query), BATCH_ROWS):
             yield np.asarray(batch.column(0).to_numpy(zero_copy_only=False), dtype=np.float64)
-    except _read_errors() as error:
+    except (duckdb.Error, OSError, ValueError) as error:  # the last two are Arrow's
         raise sources.unreadable(files, error) from None
-
-
-def _read_errors() -> tuple[type[Exception], ...]:
-    import duckdb
-
-    if find_spec("pyarrow") is None:
-        return (duckdb.Error,)
-    import pyarrow as pa
-
-    return (duckdb.Error, pa.ArrowException, OSError)
 
 
 @contextmanager
@@ -235,79 +216,73 @@ def _reading(allowed: Sequence[str | Path], **more: str) -> Iterator[DuckDBPyCon
             yield connection
 
 
-def _copy_by_duckdb(mapped: _Mapping, request: _Request) -> None:
+def _copy_by_duckdb(copy: _Copy) -> None:
     import duckdb
 
-    allowed: list[str | Path] = [*request.names, request.part]
+    allowed: list[str | Path] = [*copy.names, copy.part]
     # one thread: a positional join with a scan by several mixes rows up
     with scratch_folder() as folder, _reading(allowed, threads="1") as connection:
         try:
-            scan, columns, keys = _scan(connection, request)
+            scan, columns, keys = _scan(connection, copy)
         except duckdb.Error as error:
-            raise sources.unreadable(request.files, error) from None
+            raise sources.unreadable(copy.files, error) from None
         # the CSV writer puts quotes around empty text, so it is left out
         written = [f"nullif({one.sql}, '')" if one.kind == "TEXT" else one.sql for one in columns]
         names = [column.name for column in columns]
         cells = ", ".join(f"{cell} AS {identifier(name)}" for cell, name in zip(written, names, strict=True))
-        number = columns[names.index(request.prediction)].number_or_nan(default_notation.get())
+        number = columns[names.index(copy.prediction)].number_or_nan(default_notation.get())
         path = folder / "new_values"
         with path.open("wb") as file:  # new predictions go to disk, and are read like an array
-            for p in _batches(connection, f"SELECT {number} AS x FROM {scan}", request.files):
-                file.write(mapped(p).tobytes())
+            for p in _batches(connection, f"SELECT {number} AS x FROM {scan}", copy.files):
+                file.write(copy.mapped(p).tobytes())
         new_values = np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
         connection.register(NEW_TABLE, {NEW_COLUMN.strip('"'): new_values})
-        value = f"CASE WHEN isnan({NEW_COLUMN}) THEN NULL ELSE {NEW_COLUMN} END AS {identifier(request.into)}"
+        value = f"CASE WHEN isnan({NEW_COLUMN}) THEN NULL ELSE {NEW_COLUMN} END AS {identifier(copy.into)}"
         query = f"SELECT {cells}, {value} FROM {scan} POSITIONAL JOIN {NEW_TABLE}"
-        options = "FORMAT parquet, USE_TMP_FILE false"
-        if request.ending not in PARQUET_ENDINGS:
-            options = (
-                f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[request.ending])}, USE_TMP_FILE false"
-            )
+        options = "FORMAT parquet"
+        if copy.ending not in PARQUET_ENDINGS:
+            options = f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[copy.ending])}"
         elif keys:
-            options += (
-                f", KV_METADATA {{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in keys.items())}}}"
-            )
-        copy = f"COPY ({query}) TO {literal(str(request.part))} ({options})"
+            pairs = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in keys.items())
+            options = f"FORMAT parquet, KV_METADATA {{{pairs}}}"
+        command = f"COPY ({query}) TO {literal(str(copy.part))} ({options}, USE_TMP_FILE false)"
         try:
-            session.run_with_progress(connection, lambda: connection.execute(copy), request.progress)
-            if request.ending in PARQUET_ENDINGS:
-                made_names = sources.top_level_names(connection, str(request.part))
-                _refuse_renamed(request.files[0], [*names, request.into], made_names)
+            session.run_with_progress(connection, lambda: connection.execute(command), copy.progress)
+            if copy.ending in PARQUET_ENDINGS:
+                made_names = sources.top_level_names(connection, str(copy.part))
+                _refuse_renamed(copy.files[0], [*names, copy.into], made_names)
         except duckdb.Error as error:
-            if "No space left" in str(error) or str(request.part) in str(error):
-                full = "No space left" in str(error)
-                reason = str(error).splitlines()[0].replace(str(request.part), "the new file")
-                reason = "No space left on device" if full else reason
+            reason = str(error).splitlines()[0].replace(str(copy.part), "the new file")
+            if "No space left" in str(error):
+                raise OSError(errno.ENOSPC, "No space left on device") from None
+            if str(copy.part) in str(error):
                 raise OSError(errno.ENOSPC, reason) from None  # atomic_path names the file
-            raise sources.unreadable(request.files, error) from None
+            raise sources.unreadable(copy.files, error) from None
 
 
-def _scan(
-    connection: DuckDBPyConnection, request: _Request
-) -> tuple[str, list[SourceColumn], dict[str, str]]:
+def _scan(connection: DuckDBPyConnection, copy: _Copy) -> tuple[str, list[SourceColumn], dict[str, str]]:
     """Return the scan of all columns in the order of the rows, the columns, and the keys of the footer."""
-    files, names = request.files, request.names
+    files, names = copy.files, copy.names
     if session.file_format(files[0]) == "csv":
-        dialect = _dialect(request)
+        dialect = _dialect(copy)
         columns = [SourceColumn(name, f"c{k}", "TEXT") for k, name in enumerate(dialect.names)]
-        return csv_scan(dialect, names, request.parallel), columns, {}
+        return csv_scan(dialect, names, copy.parallel), columns, {}
     described = []
     for file, name in zip(files, names, strict=True):
         query = f"DESCRIBE SELECT * FROM read_parquet({literal(name)}, hive_partitioning = false)"
         described.append([(str(row[0]), str(row[1])) for row in connection.execute(query).fetchall()])
-        _refuse_changed_by_duckdb(connection, file, name, [column for column, _ in described[-1]], request)
-    _refuse_other_columns(files, described)
+        _refuse_changed_by_duckdb(connection, file, name, [column for column, _ in described[-1]], copy)
+    apply_parquet.refuse_other_columns(files, described)
     columns = [SourceColumn(name, identifier(name), kind) for name, kind in described[0]]
     shown = [column.name for column in columns]
-    if request.prediction not in shown:
-        raise reject_name(f"column of {files[0]}", request.prediction, shown)
-    apply_parquet.refuse_taken_name(shown, request.into)
-    keys = _footer_keys(connection, files[0], names[0], request)
+    sources.place_of(files[0], shown, copy.prediction)
+    apply_parquet.refuse_taken_name(shown, copy.into)
+    keys = _footer_keys(connection, files[0], names[0], copy)
     return f"read_parquet([{', '.join(map(literal, names))}], hive_partitioning = false)", columns, keys
 
 
 def _refuse_changed_by_duckdb(
-    connection: DuckDBPyConnection, file: Path, name: str, shown: list[str], request: _Request
+    connection: DuckDBPyConnection, file: Path, name: str, shown: list[str], copy: _Copy
 ) -> None:
     _refuse_renamed(file, sources.top_level_names(connection, name), shown)
     if find_spec("pyarrow") is not None:
@@ -316,14 +291,15 @@ def _refuse_changed_by_duckdb(
     for column, physical, converted, logical, precision in connection.execute(query).fetchall()[1:]:
         typed = physical in KEPT_PHYSICAL_TYPES and converted in KEPT_CONVERTED_TYPES
         known = physical is None or (typed and (precision or 0) <= 38)
-        text = request.ending not in PARQUET_ENDINGS and converted in TYPES_KEPT_AS_TEXT
+        text = copy.ending not in PARQUET_ENDINGS and converted in TYPES_KEPT_AS_TEXT
         if not (known or text) or "Float16" in str(logical):
-            raise _changed(file, column, f"got {logical or converted or physical}")
+            got = f"got {logical or converted or physical}"
+            raise apply_parquet.changed(file, column, got, WITH_PYARROW)
 
 
-def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request: _Request) -> dict[str, str]:
+def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, copy: _Copy) -> dict[str, str]:
     """Return the keys of a footer that DuckDB can write again; types that only Arrow knows are refused."""
-    if request.ending not in PARQUET_ENDINGS:
+    if copy.ending not in PARQUET_ENDINGS:
         return {}
     query = f"SELECT decode(key), decode(value) FROM parquet_kv_metadata({literal(name)})"
     keys = {str(key): str(value) for key, value in connection.execute(query).fetchall()}
@@ -332,26 +308,14 @@ def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request:
         raise UnreadableFileError(f"file {str(file)!r}", rule, got, "pip install pyarrow")
     spark = apply_parquet.SPARK_SCHEMA.decode()
     if spark in keys:
-        keys[spark] = apply_parquet.extended_spark_schema(keys[spark], request.into)
+        keys[spark] = apply_parquet.extended_spark_schema(keys[spark], copy.into)
     return keys
 
 
 def _refuse_renamed(file: Path, names: list[str], after: list[str]) -> None:
     for name, renamed in zip(names, after, strict=False):
         if name != renamed:
-            raise _changed(file, name, f"got a name that would become {renamed!r}")
-
-
-def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
-    subject, rule = f"column {column!r} of {str(file)!r}", "must be of a kind that DuckDB writes unchanged"
-    return UnreadableFileError(subject, rule, got, "pip install pyarrow, or leave this column out")
-
-
-def _refuse_other_columns(files: Sequence[Path], columns: Sequence[object]) -> None:
-    for file, one in zip(files, columns, strict=True):
-        if one != columns[0]:
-            rule = f"must have the columns of {str(files[0])!r}, in the same order"
-            raise UnreadableFileError(f"file {str(file)!r}", rule, "got others")
+            raise apply_parquet.changed(file, name, f"got a name that would become {renamed!r}", WITH_PYARROW)
 
 
 class RecordWriter:

@@ -44,10 +44,7 @@ def append_column(
         first = readers[0]
         place = place_of(files[0], first.schema_arrow.names, prediction)
         refuse_taken_name(first.schema_arrow.names, into)
-        for file, reader in zip(files, readers, strict=True):
-            if not reader.schema_arrow.equals(first.schema_arrow):
-                rule = f"must have the columns of {str(files[0])!r}, in the same order"
-                raise UnreadableFileError(f"file {str(file)!r}", rule, "got other columns")
+        refuse_other_columns(files, [reader.schema_arrow for reader in readers])
         schema, keys = _extended_schema(first, into)
         total, written = max(1, sum(reader.metadata.num_rows for reader in readers)), 0
         options = _writer_options(first, prediction, into)
@@ -107,6 +104,13 @@ def _read_errors(file: Path) -> Iterator[None]:
         raise UnreadableFileError(subject, "must be readable as parquet", reason) from None
 
 
+def refuse_other_columns(files: Sequence[Path], columns: Sequence[object]) -> None:
+    for file, one in zip(files, columns, strict=True):
+        if one != columns[0]:
+            rule = f"must have the columns of {str(files[0])!r}, in the same order"
+            raise UnreadableFileError(f"file {str(file)!r}", rule, "got other columns")
+
+
 def refuse_taken_name(names: Sequence[str], into: str) -> None:
     if into.lower() in (name.lower() for name in names):
         hint = "name another with --as"
@@ -120,7 +124,7 @@ def refuse_durations(file: Path, name: str) -> None:
     with _opened(file, name) as reader:
         for field in reader.schema_arrow:
             if pa.types.is_duration(field.type):
-                raise _changed(file, field.name, f"got {field.type}")
+                raise changed(file, field.name, f"got {field.type}")
 
 
 def _extended_schema(reader: Any, into: str) -> tuple[Any, dict[bytes, bytes]]:
@@ -148,29 +152,28 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
 
     leaves = [reader.schema.column(k) for k in range(len(reader.schema))]
     logical = [json.loads(leaf.logical_type.to_json()) for leaf in leaves]
-    times = [one for one in logical if one["Type"] == "Time"]
-    integers = [
-        leaf for leaf, one in zip(leaves, logical, strict=True)
-        if one["Type"] == "Decimal" and leaf.physical_type.startswith("INT")
-    ]  # fmt: skip
     options: dict[str, Any] = {
         "version": "2.6",
         "store_schema": False,  # the extended schema is among the keys where there was one
         "use_deprecated_int96_timestamps": any(leaf.physical_type == "INT96" for leaf in leaves),
         "use_compliant_nested_type": not any(".list.item" in leaf.path for leaf in leaves),
-        "store_decimal_as_integer": bool(integers),
-        "write_time_adjusted_to_utc": any(one.get("isAdjustedToUTC") for one in times),
+        "store_decimal_as_integer": any(
+            one["Type"] == "Decimal" and leaf.physical_type.startswith("INT")
+            for leaf, one in zip(leaves, logical, strict=True)
+        ),
+        "write_time_adjusted_to_utc": any(
+            one["Type"] == "Time" and one.get("isAdjustedToUTC") for one in logical
+        ),
     }
     if reader.metadata.num_row_groups:
         group = reader.metadata.row_group(0)
         chunks = [group.column(k) for k in range(group.num_columns)]
-        rows = min(reader.metadata.num_rows, _rows_of_a_piece(reader))
         known = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
         codecs = {c.path_in_schema: known.get(c.compression, c.compression.lower()) for c in chunks}
         codecs[into] = codecs.get(prediction, "snappy")
         options |= {
             "compression": codecs,
-            "use_dictionary": [chunk.path_in_schema for chunk in chunks if _needs_dictionary(chunk, rows)],
+            "use_dictionary": [chunk.path_in_schema for chunk in chunks if _needs_dictionary(chunk)],
             "write_statistics": [into, *(chunk.path_in_schema for chunk in chunks if chunk.is_stats_set)],
             "write_page_index": any(getattr(chunk, "has_column_index", False) for chunk in chunks),
             "sorting_columns": getattr(group, "sorting_columns", None) or None,
@@ -179,16 +182,11 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in accepted}
 
 
-def _needs_dictionary(chunk: Any, rows: int) -> bool:
-    """Return whether a dictionary will save space in a group of `rows` rows: values repeat, or are few."""
+def _needs_dictionary(chunk: Any) -> bool:
+    """Return whether a column had a dictionary that saved space: one of numbers takes time and may not."""
     width = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "INT96": 12}.get(chunk.physical_type)
-    if chunk.has_dictionary_page:
-        return width is None or chunk.total_uncompressed_size < chunk.num_values * width
-    flat = "." not in chunk.path_in_schema
-    known = chunk.statistics if flat and chunk.physical_type in ("INT32", "INT64") else None
-    if known is None or not known.has_min_max or not isinstance(known.min, int):
-        return False
-    return bool(4 * (known.max - known.min + 1) <= rows)
+    saves = width is None or chunk.total_uncompressed_size < chunk.num_values * width
+    return chunk.has_dictionary_page and saves
 
 
 def _read_ahead(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any]) -> Iterator[Any]:
@@ -243,17 +241,17 @@ def _refuse_out_of_range(file: Path, name: str, reader: Any) -> None:
                     table[column].cast(reader.schema_arrow.field(column).type)
                 except pa.ArrowInvalid:
                     got = "got a time that nanoseconds in 64 bits cannot hold"
-                    raise _changed(file, column, got) from None
+                    raise changed(file, column, got) from None
 
 
 def _refuse_changed(file: Path, source: Any, result: Any) -> None:
     for place in range(len(source.schema)):
         before, after = source.schema.column(place), result.schema.column(place)
         if _description(before) != _description(after):
-            raise _changed(file, before.path, f"got {_shown(before)}, which would become {_shown(after)}")
+            raise changed(file, before.path, f"got {_shown(before)}, which would become {_shown(after)}")
     for before, after in zip(source.schema_arrow, result.schema_arrow, strict=False):
         if not before.equals(after, check_metadata=True):
-            raise _changed(file, before.name, f"got {before.type}, which would become {after.type}")
+            raise changed(file, before.name, f"got {before.type}, which would become {after.type}")
 
 
 def _description(leaf: Any) -> tuple[Any, ...]:
@@ -270,6 +268,8 @@ def _shown(leaf: Any) -> str:
     return f"{leaf.path} ({leaf.physical_type}{'' if kind == 'None' else f', {kind}'})"
 
 
-def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
+def changed(
+    file: Path, column: str, got: str, hint: str = "leave this column out, or convert it"
+) -> UnreadableFileError:
     subject, rule = f"column {column!r} of {str(file)!r}", "must be of a type that can be written unchanged"
-    return UnreadableFileError(subject, rule, got, "leave this column out, or convert it")
+    return UnreadableFileError(subject, rule, got, hint)

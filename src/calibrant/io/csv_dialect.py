@@ -28,7 +28,7 @@ BYTE_ORDER_MARKS = {  # how files in other encodings begin
 def head_of(path: Path) -> bytes:
     try:
         packed = path.suffix.lower() == ".zst"
-        with io.BytesIO(_start_of_zstandard(path)) if packed else _opened(path) as stream:
+        with io.BytesIO(_start_of_zstandard(path)) if packed else opened(path) as stream:
             head = stream.readline(MAX_HEADER_BYTES)
             while not head.strip(b"\r\n") or head.count(b'"') % 2:
                 line = stream.readline(MAX_HEADER_BYTES)
@@ -43,7 +43,8 @@ def head_of(path: Path) -> bytes:
     return head
 
 
-def _opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacked if gzip has packed it."""
     packed = path.suffix.lower() == ".gz"
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
@@ -103,7 +104,7 @@ def stray_byte(path: Path) -> tuple[int, int] | None:
     """Return the line and the value of the first byte that is not UTF-8; None where Python cannot look."""
     if path.suffix.lower() == ".zst":
         return None
-    with _opened(path) as stream:
+    with opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             try:
                 line.decode("utf-8")
@@ -130,28 +131,26 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
     The separator is the most frequent one in the header, unless only another one gives the wanted columns
     (`a,b;p` has the columns `a,b` and `p` if these are wanted).
     """
-    head = head_of(path)
+    name, head = f"file {str(path)!r}", head_of(path)
     text = decoded(path, head.removeprefix(UTF8_MARK))
     lines = io.StringIO(text, newline="")
     empty = 0
     while (line := lines.readline()) in ("\n", "\r\n", "\r"):
         empty += 1
     if not line.strip():
-        raise UnreadableFileError(f"file {str(path)!r}", "must have a header", "got empty lines")
+        raise UnreadableFileError(name, "must have a header", "got empty lines")
     header = text[lines.tell() - len(line) :]
     unquoted = "".join(line.split('"')[::2])
     likely = sorted(SEPARATORS, key=lambda separator: -unquoted.count(separator))
     try:
         known = [CsvDialect(_cells(header, separator), separator, empty) for separator in likely]
     except csv.Error as error:
-        raise UnreadableFileError(
-            f"file {str(path)!r}", "must have a header", f"got a first line with a {error}"
-        ) from None
+        raise UnreadableFileError(name, "must have a header", f"got a first line with a {error}") from None
     dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
-    broken = [name for name in dialect.names if LINE_BREAK.search(name)]
+    broken = [column for column in dialect.names if LINE_BREAK.search(column)]
     if broken and len(set(LINE_BREAK.findall(header))) > 1:  # DuckDB would find no rows below it
         rule, got = "must have line breaks of one kind in its header", f"got another in {broken[0]!r}"
-        raise UnreadableFileError(f"file {str(path)!r}", rule, got, "rename that column")
+        raise UnreadableFileError(name, rule, got, "rename that column")
     return dialect
 
 

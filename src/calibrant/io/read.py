@@ -38,11 +38,8 @@ TEXT_PATTERNS = {
     "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?",
 }
 READ_AS_TYPE = {
-    "ENUM": "VARCHAR",
-    "UUID": "VARCHAR",
-    "DECIMAL": "DOUBLE",
-    "HUGEINT": "DOUBLE",
-    "UHUGEINT": "DOUBLE",
+    **dict.fromkeys(("ENUM", "UUID"), "VARCHAR"),
+    **dict.fromkeys(("DECIMAL", "HUGEINT", "UHUGEINT"), "DOUBLE"),
 }
 WHOLE_NUMBER_TYPES = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
 
@@ -136,6 +133,7 @@ def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 FileNames = str | Path | Sequence[str | Path]
+Table = tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]  # numbers and categories
 Read = TypeVar("Read")
 
 
@@ -145,7 +143,7 @@ def read_table(
     categories: list[str],
     notation: Notation | None = None,
     outcome: str = "",
-) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+) -> Table:
     """Return columns of files in the order of the rows: numbers as float64, categories as they are.
 
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A category column of
@@ -155,9 +153,7 @@ def read_table(
     used, others = notation or sources.default_notation.get(), list(dict.fromkeys(categories))
     sources.refuse_repeats(numbers)
 
-    def work(
-        connection: DuckDBPyConnection, parts: list[Source]
-    ) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+    def work(connection: DuckDBPyConnection, parts: list[Source]) -> Table:
         read: list[list[npt.NDArray[np.float64]]] = []
         for part in parts if numbers else ():
             before = sum(len(columns[0]) for columns in read)
@@ -274,9 +270,8 @@ def _refuse_text(
     """Name the first cell that holds neither a number nor one of the texts for missing values."""
     place, text, count = _first_bad(connection, part, name, UNREAD, notation)
     if place is not None:
-        error = sources.not_a_number(name, text, Place(before + place, count))
         hint = _hint_of_labels(_labels(connection, part, name, 3)) if is_outcome else ""
-        raise error.with_parts(hint=hint) if hint else error
+        raise sources.not_a_number(name, text, Place(before + place, count), hint)
 
 
 def hint_of_labels(path: FileNames, name: str) -> str:
@@ -391,7 +386,10 @@ def _first_bad(
 ) -> FirstBad:
     column = part.columns[name]
     number = column.number(notation)
-    unread = "false" if column.text is None else sources.unread_sql(column.text, number)
+    unread = "false"
+    if (text := column.text) is not None:
+        a_word = sources.unless_missing(text, "false", "true")
+        unread = f"({number}) IS NULL AND {text} IS NOT NULL AND {a_word}"
     cells = f"{number} AS x, coalesce({column.cell}, '') AS t, {unread} AS {UNREAD}"
     numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {part.scan}"
     query = f"SELECT min(place), arg_min(t, place), count(*) FROM ({numbered}) WHERE {CONDITIONS[kind]}"

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 TEXT_FORMATS = {".csv": "csv", ".tsv": "csv", ".txt": "csv"}
 FORMATS = {
     **TEXT_FORMATS,
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
 }
 COMPRESSED_ENDINGS = (".gz", ".zst")
 HINTS_FOR_OTHER_FORMATS = {

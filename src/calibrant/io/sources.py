@@ -36,10 +36,6 @@ class Notation:
     scale: tuple[float, float] = (0.0, 1.0)
     scaled: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise InvalidInputError("decimal", "must be '.' or ','", f"got {self.decimal!r}")
-
 
 # How the numbers of this run are written, where the caller does not say
 default_notation: ContextVar[Notation] = ContextVar("written_as", default=Notation())  # noqa: B039 - it is frozen
@@ -71,13 +67,9 @@ def unless_missing(text: str, missing: str, otherwise: str) -> str:
     return f"CASE trim({text}) {cases} ELSE {otherwise} END"
 
 
-def unread_sql(text: str, number: str) -> str:
-    return f"({number}) IS NULL AND {text} IS NOT NULL AND {unless_missing(text, 'false', 'true')}"
-
-
-def not_a_number(column: str, text: str, place: Place) -> InvalidInputError:
+def not_a_number(column: str, text: str, place: Place, better: str = "") -> InvalidInputError:
     got = f"got the text {text!r}"
-    return InvalidInputError(f"column {column!r}", "must be numeric", got, hint(text), place)
+    return InvalidInputError(f"column {column!r}", "must be numeric", got, better or hint(text), place)
 
 
 def hint(text: str) -> str:
@@ -124,15 +116,28 @@ class SourceColumn:
         return self.sql if self.kind in ("TEXT", "VARCHAR") else None
 
     def number(self, notation: Notation) -> str:
-        number = self.number_or_nan(notation)
-        return without_nan(number) if self.kind in ("FLOAT", "DOUBLE") else number
+        """Return the SQL of the cell as a number, NULL for NaN.
+
+        Parquet's smallest and largest values leave NaN out. DuckDB believes them and takes isnan(x) for false
+        and x <= 1 for true wherever they say so; it does not do that to isfinite and isinf.
+        """
+        x = self.number_or_nan(notation)
+        if self.kind in ("FLOAT", "DOUBLE"):
+            return f"CASE WHEN isfinite({x}) THEN {x} WHEN isinf({x}) THEN {x} END"
+        return x
 
     def number_or_nan(self, notation: Notation) -> str:
         """Return the SQL of the cell as a number; check isfinite before comparing it."""
         if notation.labels is not None and notation.labels[0] == self.name:
             one, zero = map(literal, notation.labels[1:])
             return f"CASE trim({self.cell}) WHEN {one} THEN 1.0 WHEN {zero} THEN 0.0 END"
-        number = self._plain_number(notation)
+        if self.text is not None:
+            number = number_sql(self.text, notation)
+        elif NUMERIC.fullmatch(self.kind):
+            number = f"CAST({self.sql} AS DOUBLE)"
+        else:
+            got = f"got values of type {self.kind}"
+            raise InvalidInputError(f"column {self.name!r}", "must be numeric", got)
         low, high = notation.scale
         if self.name not in notation.scaled or (low, high) == (0.0, 1.0):
             return number
@@ -142,28 +147,10 @@ class SourceColumn:
     def cell(self) -> str:
         return self.text or f"CAST({self.sql} AS VARCHAR)"
 
-    def _plain_number(self, notation: Notation) -> str:
-        if self.text is not None:
-            return number_sql(self.text, notation)
-        if not NUMERIC.fullmatch(self.kind):
-            raise InvalidInputError(
-                f"column {self.name!r}", "must be numeric", f"got values of type {self.kind}"
-            )
-        return f"CAST({self.sql} AS DOUBLE)"
-
 
 def filled(numbers: Any) -> Array:
     """Return numbers that DuckDB read, NaN where one is missing."""
     return np.asarray(np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan))
-
-
-def without_nan(number: str) -> str:
-    """Return the SQL of a number, NULL for NaN.
-
-    Parquet's smallest and largest values leave NaN out. DuckDB believes them and takes isnan(x) for false
-    and x <= 1 for true wherever they say so; it does not do that to isfinite and isinf.
-    """
-    return f"CASE WHEN isfinite({number}) THEN {number} WHEN isinf({number}) THEN {number} END"
 
 
 @dataclass(frozen=True, slots=True)

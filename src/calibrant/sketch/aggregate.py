@@ -167,15 +167,13 @@ def _reason(columns: Columns, cells: int) -> Any:
     import narwhals as nw
 
     v, y, w = nw.col(V), nw.col(Y), nw.col(W)
-    rules = [("prediction is missing", v.is_null()), ("outcome is missing", y.is_null())]
-    if columns.weight:
-        rules.append(("weight is missing", w.is_null()))
-    rules += [("prediction outside [0, 1]", (v < 0) | (v > 1)), ("outcome outside [0, 1]", (y < 0) | (y > 1))]
-    if columns.weight:
-        rules.append(("weight negative or infinite", (w < 0) | (w == float("inf"))))
-    reason: Any = nw.lit(float(grid.reject_code(cells, grid.REJECTS[0])))
-    for name, broken in reversed(rules):
-        reason = nw.when(broken).then(nw.lit(float(grid.reject_code(cells, name)))).otherwise(reason)
+    missing = [v.is_null(), y.is_null(), w.is_null()]
+    outside = [(v < 0) | (v > 1), (y < 0) | (y > 1), (w < 0) | (w == float("inf"))]
+    weightless, *reasons = (nw.lit(float(grid.reject_code(cells, name))) for name in grid.REJECTS)
+    reason: Any = weightless
+    for name, code, broken in reversed(list(zip(grid.REJECTS[1:], reasons, missing + outside, strict=True))):
+        if columns.weight or not name.startswith("weight"):
+            reason = nw.when(broken).then(code).otherwise(reason)
     return reason
 
 
@@ -305,13 +303,9 @@ def _read_once(column: Any, reader: Reader) -> list[Any]:
     known: dict[Any, Any] = {}
     read = []
     for item in column:
-        key = (type(item), item) if getattr(item, "__hash__", None) else None
-        if key is None or key not in known:
-            label = None if item is None else reader(item)
-            if key is None:
-                read.append(label)
-                continue
-            known[key] = label
+        key = (type(item), item if item.__hash__ else reader(item))
+        if key not in known:
+            known[key] = None if item is None else reader(item)
         read.append(known[key])
     refuse_truth_beside_numbers("a column of groups", known.values())
     return read

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -177,15 +176,6 @@ STREAMED_REJECTS = (
 
 class TooManyGroupsError(Exception):
     """Raised where the cells of all groups do not fit into the table."""
-
-
-def can_stream(rows: int, cells: int) -> bool:
-    """Return whether rows are worth the kernel, and the cells of one group fit into the table."""
-    return (
-        rows >= MIN_STREAMED_ROWS
-        and codes_in_a_group(cells) <= MAX_DENSE_CELLS
-        and find_spec("pyarrow") is not None
-    )
 
 
 class DenseCells:

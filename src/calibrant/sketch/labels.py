@@ -25,6 +25,7 @@ from calibrant.io.sources import SourceColumn
 Label = tuple[Any, ...]
 Reader = Callable[[Any], Any]
 EPOCH = datetime.datetime(1970, 1, 1)
+MICROSECOND = datetime.timedelta(microseconds=1)
 SECOND = 10**9  # nanoseconds
 LISTS = (list, tuple, dict, set, np.ndarray)  # more than one value
 
@@ -99,17 +100,14 @@ def duration(nanoseconds: int) -> str:
 
 def _time_label(item: Any) -> str:
     if isinstance(item, datetime.timedelta):
-        micro = (item.days * 86_400 + item.seconds) * 10**6 + item.microseconds
-        return duration(micro * 1000 + int(getattr(item, "nanoseconds", 0) or 0))
+        return duration(item // MICROSECOND * 1000 + int(getattr(item, "nanoseconds", 0) or 0))
     if isinstance(item, datetime.time):
         return time_text(item.isoformat())
     if not isinstance(item, datetime.datetime):
         return str(item)
     aware = item.tzinfo is not None
     naive = item.astimezone(datetime.UTC).replace(tzinfo=None) if aware else item
-    since = naive - EPOCH
-    micro = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
-    return moment(micro * 1000 + int(getattr(item, "nanosecond", 0)), aware)
+    return moment((naive - EPOCH) // MICROSECOND * 1000 + int(getattr(item, "nanosecond", 0)), aware)
 
 
 def time_text(text: str) -> str:

@@ -139,11 +139,8 @@ class Sketch:
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_missing(missing=missing, invalid=invalid)
-        return cls._of(
-            aggregate_file(
-                path, columns, grid.check_cells(cells), missing, invalid, progress, max_groups=max_groups
-            )
-        )
+        size = grid.check_cells(cells)
+        return cls._of(aggregate_file(path, columns, size, missing, invalid, progress, max_groups))
 
     def update(
         self, y_true: Any, y_prob: Any, sample_weight: Any = None, *, missing: Missing = "error"

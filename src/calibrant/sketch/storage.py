@@ -8,7 +8,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,6 @@ def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> No
 
 
 def check_table(table: CellTable, cells: int) -> None:
-    if {len(table.counts), table.sums.shape[1], len(table.low), len(table.high)} != {len(table.keys)}:
-        raise not_a_sketch("got columns of different lengths")
     if np.any(np.diff(table.keys) <= 0):
         raise not_a_sketch("got a cell twice, or out of order")
     if np.any(table.counts <= 0):
@@ -134,31 +132,18 @@ def to_bytes(sketch: Contents) -> bytes:
 
 def from_bytes(data: bytes) -> Contents:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as stored:
-            entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
-            unpacked = sum(entry.file_size for entry in stored.infolist())
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            unpacked = sum(entry.file_size for entry in stored.zip.infolist())
             if unpacked > MAX_UNPACKED_BYTES:
                 raise not_a_sketch(TOO_LARGE)
-            about = _parsed_header(_array(stored, entries.pop(HEADER)).tobytes().decode())
-            columns = {name: _array(stored, entry) for name, entry in entries.items()}
-        _check_size(about, list(columns), max(map(len, columns.values())), unpacked)
+            columns = dict(stored)
+        header = columns.pop(HEADER).tobytes().decode()
+        [(rows,)] = {column.shape for column in columns.values()}  # as many for each
     except UnreadableFileError:
         raise
     except READING_ERRORS:
         raise not_a_sketch("got another format, or a damaged file") from None
-    _check_checksum(about, sorted(columns.items()))
-    return _rebuilt(about, columns)
-
-
-def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    """Read one array, whose header must not promise more than the entry holds."""
-    data = stored.read(entry)
-    buffer = io.BytesIO(data)
-    np.lib.format.read_magic(buffer)
-    shape, _, kind = np.lib.format.read_array_header_1_0(buffer)
-    if len(shape) != 1 or kind.hasobject or shape[0] * kind.itemsize != len(data) - buffer.tell():
-        raise ValueError("an array of another shape")
-    return np.frombuffer(data, dtype=kind, offset=buffer.tell())
+    return _checked(header, list(columns), rows, unpacked, columns.__getitem__)
 
 
 def to_arrow(sketch: Contents) -> Any:
@@ -175,15 +160,8 @@ def from_arrow(table: Any) -> Contents:
     header = (table.schema.metadata or {}).get(HEADER.encode())
     if header is None:
         raise not_a_sketch("got a table without its header")
-    try:
-        columns = {name: table[name].to_numpy() for name in table.column_names}
-        text = header.decode()
-    except (ValueError, KeyError):
-        raise not_a_sketch("got a damaged table") from None
-    about = _parsed_header(text)
-    _check_size(about, table.column_names, table.num_rows, 0)
-    _check_checksum(about, sorted(columns.items()))
-    return _rebuilt(about, columns)
+    text, names = header.decode(errors="replace"), table.column_names
+    return _checked(text, names, table.num_rows, 0, lambda name: table[name].to_numpy())
 
 
 def _read_parquet(path: Path) -> Contents:
@@ -206,18 +184,13 @@ def _read_parquet(path: Path) -> Contents:
             stored = rows_of(f"SELECT decode(value) FROM {_footer(name)}")
             if not stored:
                 raise not_a_sketch("got Parquet without its header")
-            [(unpacked,)] = rows_of(
-                f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({literal(name)})"
-            )
+            sizes = f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({literal(name)})"
+            [(unpacked,)] = rows_of(sizes)
             [(rows,)] = rows_of(f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(name)})")
             names = [str(row[0]) for row in rows_of(f"DESCRIBE SELECT * FROM {scan}")]
-            about = _parsed_header(str(stored[0][0]))
-            _check_size(about, names, int(rows or 0), int(unpacked or 0))
-            _check_checksum(about, ((field, column(field)) for field in sorted(names)))
-            columns = {field: column(field) for field in names}
+            return _checked(str(stored[0][0]), names, int(rows or 0), int(unpacked or 0), column)
     except duckdb.Error as error:
         raise not_a_sketch(str(error).splitlines()[0]) from None
-    return _rebuilt(about, columns)
 
 
 def _footer(name: str) -> str:
@@ -260,14 +233,12 @@ def _columns(sketch: Contents) -> Columns:
     """Return one column per field; sums that are 0 throughout or follow from others are left out."""
     table = sketch.table
     group, cell = np.divmod(table.keys, codes_in_a_group(sketch.cells))
-    sums = dict(zip(SUMS, table.sums, strict=True))
-    columns: Columns = {"group": group, "cell": cell, "count": table.counts, **sums}
-    good = cell < sketch.cells + 2
+    columns: Columns = {"group": group.astype(np.int32), "cell": cell.astype(np.int32), "count": table.counts}
+    columns |= {**dict(zip(SUMS, table.sums, strict=True)), "low": table.low, "high": table.high}
+    good, left_out = cell < sketch.cells + 2, set() if columns["mixed"].any() else {"mixed"}
     if all(np.array_equal(columns[name][good], columns[known][good]) for name, known in DERIVED_SUMS.items()):
-        sums = {name: column for name, column in sums.items() if name not in DERIVED_SUMS}
-    sums = {name: column for name, column in sums.items() if name != "mixed" or column.any()}
-    fixed: Columns = {"group": group.astype(np.int32), "cell": cell.astype(np.int32), "count": table.counts}
-    return {**fixed, **sums, "low": table.low, "high": table.high}
+        left_out |= set(DERIVED_SUMS)
+    return {name: column for name, column in columns.items() if name not in left_out}
 
 
 def _parsed_header(text: str) -> dict[str, Any]:
@@ -289,7 +260,12 @@ def _parsed_header(text: str) -> dict[str, Any]:
     return about
 
 
-def _check_size(about: Mapping[str, Any], names: Sequence[str], rows: int, unpacked: int) -> None:
+def _checked(
+    header: str, names: Sequence[str], rows: int, unpacked: int,
+    column: Callable[[str], npt.NDArray[Any]],
+) -> Contents:  # fmt: skip
+    """Load the columns of a sketch after its header, its size and its checksum (version 1 had none)."""
+    about = _parsed_header(header)
     known = {"group", "cell", "count", "low", "high", *SUMS}
     if len(set(names)) < len(names) or not set(names) <= known:
         raise not_a_sketch("got columns that a sketch does not have")
@@ -297,28 +273,27 @@ def _check_size(about: Mapping[str, Any], names: Sequence[str], rows: int, unpac
         raise not_a_sketch("got more rows than its groups have cells")
     if max(unpacked, rows * len(names) * 8) > MAX_UNPACKED_BYTES:
         raise not_a_sketch(TOO_LARGE)
-
-
-def _check_checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> None:
-    """Refuse contents that do not fit their checksum; version 1 had none."""
     summed = {name: value for name, value in about.items() if name != "checksum"}
     try:
-        fits = about["version"] != VERSION or about.get("checksum") == _checksum(summed, columns)
+        one_by_one = ((name, column(name)) for name in sorted(names))
+        if about["version"] == VERSION and about.get("checksum") != _checksum(summed, one_by_one):
+            raise not_a_sketch("got a checksum that does not fit: the file is damaged")
+        return _rebuilt(about, {name: column(name) for name in names})
+    except UnreadableFileError:
+        raise
     except READING_ERRORS:
         raise not_a_sketch("got damaged columns") from None
-    if not fits:
-        raise not_a_sketch("got a checksum that does not fit: the file is damaged")
 
 
-def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> Contents:
+def _rebuilt(about: Mapping[str, Any], columns: Columns) -> Contents:
     cells, labels = int(about["cells"]), tuple(tuple(label) for label in about["labels"])
-    try:
-        group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
-        low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
-        sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
-    except READING_ERRORS:
-        raise not_a_sketch("got damaged columns") from None
-    if len(group) != len(cell) or np.any((group < 0) | (group >= len(labels))):
+    group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
+    low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
+    for name in SUMS:
+        known = columns[DERIVED_SUMS[name]] if name in DERIVED_SUMS else 0.0
+        columns.setdefault(name, np.where(cell < cells + 2, known, 0.0))
+    sums = np.array([columns[name] for name in SUMS], dtype=np.float64)
+    if np.any((group < 0) | (group >= len(labels))):
         raise not_a_sketch("got a group that does not exist")
     if np.any((cell < 0) | (cell >= codes_in_a_group(cells))):
         raise not_a_sketch("got a cell that does not exist")
@@ -331,13 +306,3 @@ def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     if column.dtype.kind not in "iu":
         raise TypeError("whole numbers are stored as such")
     return np.array(column, dtype=np.int64)
-
-
-def _restored(
-    name: str, columns: Mapping[str, npt.NDArray[Any]], good: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.float64]:
-    if name in columns:
-        return np.asarray(columns[name], dtype=np.float64)
-    if name in DERIVED_SUMS:
-        return np.where(good, columns[DERIVED_SUMS[name]], 0.0)
-    return np.zeros(len(good))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from calibrant.records import Missing
 from calibrant.results import Array
 from calibrant.sketch import aggregate
 from calibrant.sketch import cells as grid
-from calibrant.sketch.aggregate import MAX_GROUPS, Columns
+from calibrant.sketch.aggregate import Columns
 from calibrant.sketch.cells import CellTable, Contents
 from calibrant.sketch.labels import Reader, label_sql, labels_of
 
@@ -38,7 +38,7 @@ class GroupNumbers:
 
     def __init__(self) -> None:
         self.seen: list[tuple[Any, ...]] = []
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._numbers: dict[Any, int] = {}
 
     def of(self, columns: list[Any], rows: int) -> npt.NDArray[np.int32]:
         """Return the number of the group of every row, from one Arrow array per column of groups."""
@@ -53,21 +53,14 @@ class GroupNumbers:
             packed = pairs.indices.to_numpy().astype(np.int64)
         first = np.zeros(int(packed.max(initial=-1)) + 1, dtype=np.int64)
         first[packed[::-1]] = np.arange(rows)[::-1]  # the last to be written is the first row
-        seen = zip(*(column.take(pa.array(first)).to_pylist() for column in columns), strict=True)
-        numbers = [self._number(values) for values in seen]
+        numbers = []
+        for values in zip(*(column.take(pa.array(first)).to_pylist() for column in columns), strict=True):
+            # True is not 1, and NaN is itself
+            key = tuple((type(value), value if value == value else "NaN") for value in values)
+            numbers.append(self._numbers.setdefault(key, len(self.seen)))
+            if numbers[-1] == len(self.seen):
+                self.seen.append(values)
         return np.asarray(numbers, dtype=np.int32)[packed]
-
-    def _number(self, values: tuple[Any, ...]) -> int:
-        key = tuple(_key(value) for value in values)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.seen)
-            self.seen.append(values)
-        return self._numbers[key]
-
-
-def _key(value: Any) -> Any:
-    """Return what tells values apart: True is not 1, and NaN is itself."""
-    return type(value), "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
 ROWS_ADDED_AT_ONCE = 2_000_000  # rows that are sorted together
@@ -75,7 +68,7 @@ MAX_BATCH_ROWS = 1_000_000  # rows that DuckDB hands over, at most
 
 
 def sum_stream(
-    batches: Iterator[Any], cells: int, progress: Callable[[int], object] | None
+    batches: Iterator[Any], cells: int, progress: Callable[[int], object]
 ) -> tuple[CellTable, list[tuple[Any, ...]]]:
     """Sum Arrow batches of prediction, outcome and groups; a second thread adds while the next are read."""
     dense, groups = grid.DenseCells(cells), GroupNumbers()
@@ -98,8 +91,7 @@ def sum_stream(
                 dense.make_room(len(groups.seen))
                 at_work = pool.submit(add, waiting)
                 waiting, waiting_rows = [], 0
-            if progress is not None:
-                progress(read)
+            progress(read)
         at_work.result()
         dense.make_room(len(groups.seen))
         add(waiting)
@@ -118,7 +110,8 @@ def streamed_cells(
     if columns.weight is not None or not columns.by:
         return None
     total = rows_at_most(path)
-    if not grid.can_stream(total, cells):
+    fits = grid.codes_in_a_group(cells) <= grid.MAX_DENSE_CELLS
+    if total < grid.MIN_STREAMED_ROWS or not fits or find_spec("pyarrow") is None:
         return None
     import pyarrow as pa
 
@@ -151,8 +144,8 @@ def aggregate_file(
     cells: int,
     missing: Missing,
     invalid: Missing,
-    progress: Callable[[float], object] | None = None,
-    max_groups: int = MAX_GROUPS,
+    progress: Callable[[float], object] | None,
+    max_groups: int,
 ) -> Contents:
     refuse_repeats(columns.numbers)
     used, inside = default_notation.get(), _inside(columns)
@@ -224,6 +217,5 @@ def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, not
             bad = list(bad_rows(path, name, UNREAD, notation))
             if bad:
                 text, place = bad[0]
-                error = not_a_number(name, text, place._replace(rows=sum(one.rows for _, one in bad)))
                 hint = hint_of_labels(path, name) if name == columns.numbers[0] else ""
-                raise error.with_parts(hint=hint) if hint else error
+                raise not_a_number(name, text, place._replace(rows=sum(one.rows for _, one in bad)), hint)
