@@ -316,8 +316,8 @@ def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law |
     if method == "asymptotic" and not known:
         rule = "has no limit law for random signs"
         raise CalibrantError(f"measure {entry.name!r}", rule, hint=Hint("leave out {}", method="asymptotic"))
-    squares = null.record_residuals**2
-    wide = known and float(squares.max()) <= MAX_VARIANCE_SHARE * float(squares.sum())
+    largest = known and float(np.abs(null.record_residuals).max())
+    wide = known and largest**2 <= MAX_VARIANCE_SHARE * dot(null.record_residuals, null.record_residuals)
     if method == "asymptotic" or (wide and not null.forecasts.binary):
         return law, "no record carries much of the variance, which is estimated from the data"
     return None, "the sign of each record is drawn" if single else "one sign is drawn for each cluster"
