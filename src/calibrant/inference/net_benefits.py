@@ -68,7 +68,7 @@ class _Shares:
         w, clusters, width = rows.mass, rows.clusters, factors.shape[1]
         value = np.stack([share.summed(share.terms, width) for share in shares])
         covariance, effect, squares = _by_records(shares, w, value), 1.0, dot(w, w)
-        if clusters is not None and not clusters.all_single:
+        if clusters is not None:
             covariance = _by_clusters(shares, clusters, w, value, covariance)
             totals = clusters.total(w)
             effect = max(1.0, dot(totals, totals) / squares)  # none was seen: assume the worst correlation
@@ -102,9 +102,7 @@ def critical_value(confidence: float, clusters: ClusterSummary | None = None) ->
     from scipy.special import ndtri, stdtrit
 
     share = (1 + confidence) / 2
-    if clusters is None or clusters.number == clusters.rows:
-        return float(ndtri(share))
-    return float(stdtrit(max(1.0, clusters.effective - 1), share))
+    return float(ndtri(share) if clusters is None else stdtrit(max(1.0, clusters.effective - 1), share))
 
 
 def benefit(rows: PairedRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
@@ -195,7 +193,7 @@ def _drawn_curves(
     parts = np.stack([w * y, w * (1 - y)])
     rest = math.sqrt(max(0.0, dot(rows.mass, rows.mass) - dot(w, w)))
     units, normal = Clusters.of_single_records(len(low)), False
-    if rows.clusters is not None and not rows.clusters.all_single:
+    if rows.clusters is not None:
         units = rows.clusters.take(differ)
     elif len(low) > MAX_SIGNED:
         # the sum of many signs is nearly normal: records that count between the same thresholds are merged
@@ -416,10 +414,9 @@ def net_benefits(
     open_share("confidence", confidence)
     asked, count, used = checked_thresholds(thresholds), checked_draws(draws), recorded_seed(seed)
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight}
-    rows_of_all = paired_models(
+    rows = paired_models(
         y_true, predictions, sample_weight, clusters, names, columns, missing, pos_label, least=1
-    )
-    rows = rows_of_all.in_order()
+    ).in_order()
     n, order, found = len(rows.outcomes), np.argsort(asked, kind="stable"), rows.cluster_summary()
     grid = asked[order]
     z = critical_value(confidence, found)

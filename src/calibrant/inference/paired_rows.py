@@ -106,7 +106,7 @@ class PairedRows:
         """Order rows, and number clusters, by their contents: neither labels nor row order matter."""
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
         clusters = None if self.clusters is None or self.clusters.all_single else self.clusters
-        clusters = clusters and clusters.by_content(*keys)
+        clusters = clusters and clusters.by_content(*keys)  # single rows need none from here on
         rows = replace(self, clusters=clusters)
         if self.censored is not None:
             order, sample = self.censored.in_order(keys)
@@ -114,7 +114,7 @@ class PairedRows:
         return rows.take(np.lexsort(keys if clusters is None else [clusters.codes, *keys]))
 
     def cluster_summary(self) -> ClusterSummary | None:
-        if self.clusters is None or self.clusters.all_single:
+        if self.clusters is None:
             return None
         w = np.ones(len(self.outcomes)) if self.weights is None else self.weights
         expected = np.mean(list(self.models.values()), axis=0)
