@@ -217,7 +217,7 @@ def guaranteed_limits(forecasts: Forecasts, found: Measurement, error: float) ->
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     above = spread * math.sqrt(2 * math.log(1 / error))
     below = above + EXPECTED_DEVIATION[found.name] * spread
-    return widened(found.lower, found.upper, below, above, ROOTS.get(found.name, 1))
+    return around_roots(found.lower, found.upper, below, above, ROOTS.get(found.name, 1))
 
 
 def bounds(
@@ -304,7 +304,7 @@ def _resampled(
     if moved is not None:
         power = seminorm_power(simulated, entry) or 1
         reach = wider * upper_quantile(moved, confidence)
-        return widened(low, high, reach, reach, power), f"bootstrap of the deviation{of_sketch}"
+        return around_roots(low, high, reach, reach, power), f"bootstrap of the deviation{of_sketch}"
     if entry.complete and not entry.signed:
         seen = value if simulated is forecasts else measured(simulated, entry)
         return inverted(simulated, entry, drawing, seen, confidence), f"inverted tests{of_sketch}"
@@ -314,7 +314,7 @@ def _resampled(
     return (low - reach, high + reach), f"bootstrap{of_sketch}"
 
 
-def widened(low: float, high: float, below: float, above: float, power: int) -> tuple[float, float]:
+def around_roots(low: float, high: float, below: float, above: float, power: int) -> tuple[float, float]:
     """Return the ends whose `power`-th roots lie that far below and above the roots of `low` and `high`."""
     return float(max(0.0, low ** (1 / power) - below) ** power), float((high ** (1 / power) + above) ** power)
 

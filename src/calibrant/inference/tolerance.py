@@ -15,9 +15,9 @@ from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper
 from calibrant.inference.intervals import (
     EXPECTED_DEVIATION,
     ROOTS,
+    around_roots,
     check_resampling,
     guaranteed_limits,
-    widened,
 )
 from calibrant.inference.null import Drawing
 from calibrant.inputs import number, open_share
@@ -123,7 +123,7 @@ def tolerance_test(
         center = float(row.function.core(forecasts.with_outcomes(resampler.center)))
         reach = upper_quantile(np.asarray(resampled_deviations(row, resampler, drawing)), confidence)
         ends = min(measured.lower, center), max(measured.upper, center)
-        lower, upper = widened(*ends, reach, reach, ROOTS.get(measure, 1))
+        lower, upper = around_roots(*ends, reach, reach, ROOTS.get(measure, 1))
     factor = FACTOR.get(measure, 1.0)
     lower, upper = lower / factor, min(1.0, upper * factor)
     below_reject, above_accept = upper < reject, lower > accept
