@@ -57,9 +57,10 @@ class Clusters:
 
     def matrix(self, terms: Array, places: npt.NDArray[Any], width: int) -> Any:
         """Sum `terms` by the place of each record (its level, cell or group) and its cluster, sparse."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csc_array
 
-        return csr_array((terms, (places, self.codes)), shape=(width, self.number))
+        # by cluster first: long rows of a level are then in order without a sort, in a third of the time
+        return csc_array((terms, (places, self.codes)), shape=(width, self.number)).tocsr()
 
 
 def clusters_of(labels: Any, length: int, rows: npt.NDArray[np.int64]) -> Clusters | None:

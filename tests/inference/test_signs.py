@@ -103,10 +103,12 @@ def test_effective_number_counts_unequal_clusters_as_fewer():
     codes = np.repeat(np.arange(50), size)
     rng = np.random.default_rng(7)
     residuals = rng.normal(size=len(codes))
-    found = signs.ClusterSummary.of(Clusters(codes, 50), residuals, np.ones(len(codes)))
+    rows = residuals, np.zeros(len(codes)), np.ones(len(codes))
+    found = signs.ClusterSummary.of_rows(Clusters(codes, 50), *rows, checked=False, real=True)
     assert found.effective < 5
     equal = np.repeat(np.arange(50), 5)
-    found = signs.ClusterSummary.of(Clusters(equal, 50), rng.normal(size=250), np.ones(250))
+    rows = rng.normal(size=250), np.zeros(250), np.ones(250)
+    found = signs.ClusterSummary.of_rows(Clusters(equal, 50), *rows, checked=False, real=True)
     assert found.effective == pytest.approx(50)
 
 

@@ -34,40 +34,28 @@ MIXED_IN_RECORDS = 2.0  # records of either outcome that are mixed into what is 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DrawnRecords:
-    times: Array  # how often each record was drawn: by level, one row per resample
-    weights: Array
-    outcomes: Array  # weights of y
-
-    def of(self, k: int) -> tuple[Array, Array]:
-        """Return weight and outcome of every record in resample k, the same record as often as drawn."""
-        times = self.times[k].astype(np.int64)
-        drawn = np.repeat(np.arange(len(times)), times)
-        weight = self.weights[k][drawn]
-        return weight / times[drawn], np.clip(self.outcomes[k][drawn] / weight, 0.0, 1.0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Resamples:
     weights: Array  # of every level, one row per resample
     outcomes: Array  # weights of y
     squared_weights: Array | None = None  # these are left out where the measure does without them
     counts: Array | None = None
-    records: DrawnRecords | None = None  # None where counts say it all: 0 and 1 without weights
+    times: Array | None = None  # how often each record was drawn; None where counts say it all
+    record_weights: Array | None = None
+    record_outcomes: Array | None = None  # weights of y
 
     @property
     def size(self) -> int:
-        return 4 * self.weights.size + (0 if self.records is None else 3 * self.records.times.size)
+        return 4 * self.weights.size + (0 if self.times is None else 3 * self.times.size)
 
 
 class Resampler:
     """Resamples the n records with replacement, and gives the effect on each level.
 
-    Data without events would give the same data again and again, so `added` records of either outcome are
+    Data without events would give the same data again and again, so records of either outcome are
     mixed in, as Agresti and Coull do. `center` is the mean of all resamples. Sketches are not `exact`.
     """
 
-    def __init__(self, forecasts: Forecasts, added: float = MIXED_IN_RECORDS) -> None:
+    def __init__(self, forecasts: Forecasts) -> None:
         self.forecasts = forecasts
         self.exact, self.width = forecasts.exact, forecasts.n
         self._summary: ClusterSummary | None = None
@@ -77,13 +65,17 @@ class Resampler:
         self._sample: Censored | None = None  # all rows, censored ones included
         if is_clustered(forecasts):
             self._draw_method = Resampler._by_clusters
-            self._clusters, self._summary = (
-                record_clusters(forecasts),
-                cluster_summary(forecasts, checked=True),
-            )
+            self._clusters = clusters = record_clusters(forecasts)
+            self._summary = cluster_summary(forecasts, checked=True)
             self._independent /= max(1.0, self._summary.design_effect)
-            self._sum_by_cluster()
-            self.width = max(self._clusters.number, 4 * forecasts.levels)
+            weight, level_of = (
+                record_weights(forecasts),
+                np.repeat(np.arange(forecasts.levels), forecasts.counts),
+            )
+            terms = (weight, weight * record_outcomes(forecasts), weight**2, np.ones(forecasts.n))
+            self._tables = [clusters.matrix(term, level_of, forecasts.levels) for term in terms]
+            self._cluster_weights = clusters.total(weight)
+            self.width = max(clusters.number, 4 * forecasts.levels)
         elif forecasts.record_outcomes is not None:
             many = forecasts.binary and forecasts.n >= MIN_BINOMIAL_RECORDS * 4 * forecasts.levels
             self._draw_method = Resampler._by_kinds if many else Resampler._by_records
@@ -102,7 +94,8 @@ class Resampler:
         else:
             self._draw_method = Resampler._by_kinds
             self.exact = False
-        self.mixed = _mixed(added, self._independent)
+        share = 2 * MIXED_IN_RECORDS / self._independent  # the noise is that of independent records
+        self.mixed = share / (1 + share)
         self.center = self.center_of(forecasts)
         if self._draw_method is Resampler._by_kinds:
             self._kinds, self.width = _kinds(forecasts, self.mixed), 4 * forecasts.levels
@@ -145,11 +138,7 @@ class Resampler:
         known = changed < f.n  # the others were censored
         row, changed, coin = row[known], changed[known], coin[known]
         drawn = tallied(picked, self.width)
-        if sample is None:
-            times = drawn.astype(np.float64)
-            each = np.broadcast_to(1.0 if f.record_weights is None else f.record_weights, times.shape)
-        else:
-            times, each = reweighted_draws(sample, np.arange(f.n), record_weights(f), drawn)
+        times, each = weighted_draws(sample, np.arange(f.n), f.record_weights, drawn)
         mass = times * each
         total = mass.sum(axis=1, keepdims=True)
         total[total == 0] = np.nan  # only censored rows were drawn
@@ -159,14 +148,7 @@ class Resampler:
         np.add.at(events, (row, changed), moved)
         terms = (mass, events, mass * (each / total), times)
         weights, ones, squares, counts = (np.add.reduceat(term, self._starts, axis=1) for term in terms)
-        return Resamples(weights, ones, squares, counts, DrawnRecords(times, mass, events))
-
-    def _sum_by_cluster(self) -> None:
-        f, clusters, weight = self.forecasts, self._clusters, record_weights(self.forecasts)
-        outcome, level_of = record_outcomes(f), np.repeat(np.arange(f.levels), f.counts)
-        terms = (weight, weight * outcome, weight**2, np.ones(f.n))
-        self._tables = [clusters.matrix(term, level_of, f.levels) for term in terms]
-        self._cluster_weights = clusters.total(weight)
+        return Resamples(weights, ones, squares, counts, times, mass, events)
 
     def _by_clusters(self, generator: np.random.Generator, rows: int) -> Resamples:
         f, number = self.forecasts, self._clusters.number
@@ -232,19 +214,16 @@ def _censored_sample(forecasts: Forecasts) -> Censored:
     return reordered(censoring, content_order(censoring, records.rows, [runs]))
 
 
-def reweighted_draws(
-    censoring: Censored, places: npt.NDArray[Any], weights: Array, drawn: Any
+def weighted_draws(
+    censoring: Censored | None, places: npt.NDArray[Any], weights: Array | None, drawn: Any
 ) -> tuple[Array, Array]:
+    """Return how often each record was drawn, and its weight; those of censoring are estimated again."""
+    if censoring is None or weights is None:
+        return drawn.astype(np.float64), np.broadcast_to(1.0 if weights is None else weights, drawn.shape)
     factor = weights / censoring.weight[places]  # weights that were given on top
     mass = np.array([censoring.reweighted(times)[places] for times in drawn]) * factor
     times = drawn[:, places].astype(np.float64)
     return times, mass / np.maximum(times, 1.0)
-
-
-def _mixed(added: float, records: float) -> float:
-    """Return the share of added records among all, whose noise is that of this many independent ones."""
-    share = 2 * added / records
-    return share / (1 + share)
 
 
 def tallied(picked: Any, choices: int) -> Any:
@@ -310,8 +289,12 @@ def values_of_resamples(forecasts: Forecasts, entry: Measure, drawn: Resamples, 
 def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
     assert drawn.squared_weights is not None
     assert drawn.counts is not None
-    kept = drawn.weights[k] > 0
-    weight, outcome = (None, None) if drawn.records is None else drawn.records.of(k)
+    kept, weight, outcome = drawn.weights[k] > 0, None, None
+    if drawn.times is not None and drawn.record_weights is not None and drawn.record_outcomes is not None:
+        times = drawn.times[k].astype(np.int64)
+        record = np.repeat(np.arange(len(times)), times)  # the same one as often as it was drawn
+        mass = drawn.record_weights[k][record]
+        weight, outcome = mass / times[record], np.clip(drawn.record_outcomes[k][record] / mass, 0.0, 1.0)
     return Forecasts.from_levels(
         forecasts.values[kept],
         drawn.weights[k][kept],

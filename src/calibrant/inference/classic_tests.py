@@ -187,7 +187,8 @@ def omnibus(forecasts: Forecasts) -> Certified:
     """
     parts = _Parts.of(forecasts)
     kuiper, cox = (float(part[0]) for part in parts.log_pvalues(forecasts.residuals[None]))
-    wrong = float(np.abs(forecasts.residuals[parts.certain]).sum())
+    certain = (forecasts.values == 0) | (forecasts.values == 1)
+    wrong = float(np.abs(forecasts.residuals[certain]).sum())
     turned: dict[str, Any] = {"upside_down": True} if ranks_inverted(forecasts) else {}
     return Certified.point(
         math.inf if wrong > ROUNDING else -min(kuiper, cox),
@@ -213,7 +214,6 @@ class _Parts:
     deviation: float  # of the end of the curve
     whole: float  # the same as the score has it
     slope: Array | None  # what residuals add to the standardized score of the slope; None without one
-    certain: npt.NDArray[np.intp]  # levels that allow one outcome only
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Parts:
@@ -223,8 +223,7 @@ class _Parts:
         away = leverage(forecasts, variance)
         spread = chunked_sum(lambda part: variance[part] * away[part] ** 2, len(away))
         slope = np.divide(away, math.sqrt(spread), out=away) if spread > MIN_VARIANCE * whole**2 else None
-        certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
-        return cls(deviation, whole, slope, certain)
+        return cls(deviation, whole, slope)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
         low, high = curve_extremes(residuals).T

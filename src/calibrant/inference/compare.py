@@ -6,7 +6,7 @@ docs/interval-proofs.md has why its intervals hold near calibration and far from
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
@@ -20,7 +20,6 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import (
     MAX_UNMERGED_LEVELS,
     SIMULATED_CELLS,
-    DrawnRecords,
     Resamples,
     cell_starts,
     levels_to_simulate,
@@ -82,9 +81,9 @@ def resampled_rows(
             if not sums_suffice:
                 squares = mass * weight / total  # a record drawn twice is two records
                 order = np.argsort(levels, kind="stable")
-                known = model.record_outcomes is not None
-                records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
-                drawn = Resamples(drawn.weights, drawn.outcomes, summed(squares), summed(times), records)
+                records = (times, mass, events) if model.record_outcomes is not None else ()
+                sums = drawn.weights, drawn.outcomes, summed(squares), summed(times)
+                drawn = Resamples(*sums, *(part[:, order] for part in records))
             columns.append(values_of_resamples(model, entry, drawn, quick))
         return np.stack(columns, axis=1)
 
@@ -99,7 +98,7 @@ class CellModel:
     cells: Forecasts  # its levels, or these merged
     starts: Array  # the smallest prediction of each cell
     merged: bool
-    shift: float = 0.0  # its error on the levels minus its error on the cells
+    shift: float  # its error on the levels minus its error on the cells
 
     def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
         cell = np.searchsorted(self.starts, predictions, side="right") - 1
@@ -123,35 +122,27 @@ def on_cells(
         countable = counted and entry.null.residuals_only and batched(model, entry)
         if model.n < MAX_UNMERGED_LEVELS or not countable:
             return None
-        merged = levels_to_simulate(model, entry)
-        if merged is model:
-            return CellModel(model, model.values, merged=False)
-        starts = model.values[cell_starts(model, SIMULATED_CELLS)]
-        return CellModel(merged, starts, True, values[name] - measured(merged, entry))
+        cells = levels_to_simulate(model, entry)
+        starts = model.values if cells is model else model.values[cell_starts(model, SIMULATED_CELLS)]
+        return CellModel(cells, starts, cells is not model, values[name] - measured(cells, entry))
 
     models = map_threads(made, forecasts, size=min(f.levels for f in forecasts.values()))
     possible = [model for model in models if model is not None]
     return possible if len(possible) == len(models) else []
 
 
-def resampled_cells(
-    models: Sequence[CellModel],
-    outcomes: Array,
-    predictions: Iterable[Array],
-    entry: Measure,
-    drawing: Drawing,
-) -> Array:
+def resampled_cells(models: Sequence[CellModel], rows: PairedRows, entry: Measure, drawing: Drawing) -> Array:
     """Return the measure of every model (columns) on resampled rows, moved to the scale of the levels."""
-    n, size = len(outcomes), 2 * max(model.cells.levels for model in models)
-    columns = map_threads(
-        lambda pair: pair[0].codes(outcomes, pair[1]), zip(models, predictions, strict=True), size=n
+    n, size = len(rows.outcomes), 2 * max(model.cells.levels for model in models)
+    pairs = zip(models, rows.models.values(), strict=True)
+    codes = CountedCodes.of(
+        map_threads(lambda pair: pair[0].codes(rows.outcomes, pair[1]), pairs, size=n), size
     )
-    codes = CountedCodes.of(columns, size)
     tally_poisson.compile_now()
     tally_picked.compile_now()
 
-    def work(generator: np.random.Generator, rows: int) -> Array:
-        counts = resampled_tallies(generator, codes, rows)
+    def work(generator: np.random.Generator, resamples: int) -> Array:
+        counts = resampled_tallies(generator, codes, resamples)
         return np.stack([model.values(counts[j], n, entry) for j, model in enumerate(models)], axis=1)
 
     return drawing.run(work, BLOCK // RESAMPLES_PER_PASS)
@@ -308,7 +299,7 @@ def compare(
     def differences(count: int) -> tuple[list[Difference], int]:
         counted = replace(drawing, draws=count)
         if cells:
-            drawn = resampled_cells(cells, rows.outcomes, rows.models.values(), row, counted)
+            drawn = resampled_cells(cells, rows, row, counted)
         else:
             drawn = resampled_rows(models, rows, row, counted)
         if related:

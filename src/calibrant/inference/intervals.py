@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -35,14 +36,14 @@ from calibrant.inference.null import (
     with_options,
 )
 from calibrant.inference.pvalues import is_rejected
-from calibrant.inference.testing import TestResult, by_signs, for_mean, has_sign_test, run_test
+from calibrant.inference.testing import by_signs, for_mean, has_sign_test, run_test
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import DRAWS, Progress, dot
-from calibrant.results import Array, Result
+from calibrant.results import Array, Measurement, Result
 
 MIN_LEVEL = 1e-12  # of a test beside an interval
 NO_INTERVAL = "too few records for an interval"
@@ -168,21 +169,21 @@ def confidence_interval(
     check_resampling(forecasts.n)
     row = with_options(find_measure(measure), options)
     value, cells = float(row.function.core(forecasts, **row.options)), None
+    if method not in ("auto", "guaranteed"):
+        raise reject_name("method", method, ["auto", "guaranteed"])
+    untested = method == "guaranteed" or row.null.mean_draws is not None  # the p-value is sought if it counts
+    level, tested = None if untested else max(1 - confidence, MIN_LEVEL), None
+    with suppress(CalibrantError):
+        tested = run_test(forecasts, row, for_mean(row, drawing), level=level)
     if method == "guaranteed":
-        tested = _tested(forecasts, row, for_mean(row, drawing), None)
         drawing = replace(drawing, draws=0)
         found = _guaranteed(forecasts, row.name, confidence, options)
-    elif method == "auto":
-        long = row.null.mean_draws is not None  # then its p-value is only sought if it counts
-        level = None if long else max(1 - confidence, MIN_LEVEL)
-        tested = _tested(forecasts, row, for_mean(row, drawing), level)
-        pvalue = None if tested is None or long else tested.pvalue
+    else:
+        pvalue = None if tested is None or untested else tested.pvalue
         found = bounds(forecasts, row, drawing, value=value, confidence=confidence, pvalue=pvalue)
         found = found._replace(method=f"{found.method} (approximate)")
         merged = _levels_to_bound_on(forecasts, row)
         cells = None if merged is forecasts else merged.levels
-    else:
-        raise reject_name("method", method, ["auto", "guaranteed"])
     return ConfidenceInterval(
         measure=row.name,
         value=value,
@@ -201,30 +202,22 @@ def confidence_interval(
     )
 
 
-def _tested(forecasts: Forecasts, entry: Measure, drawing: Drawing, level: float | None) -> TestResult | None:
-    try:
-        return run_test(forecasts, entry, drawing, level=level)
-    except CalibrantError:
-        return None
-
-
 def _guaranteed(forecasts: Forecasts, measure: str, confidence: float, options: Mapping[str, Any]) -> Bounds:
     if measure not in EXPECTED_DEVIATION:
         raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
     if options or is_clustered(forecasts):
         got = f"got {', '.join(options) or 'clusters'}"
         raise InvalidInputError("method", '"guaranteed" takes no options and no clusters', got)
-    found, power = take(forecasts, measure), ROOTS.get(measure, 1)
-    below, above = guaranteed_reach(forecasts, measure, (1 - confidence) / 2)
-    lower, upper = around(found.lower, below, power)[0], around(found.upper, above, power)[1]
+    lower, upper = guaranteed_limits(forecasts, take(forecasts, measure), (1 - confidence) / 2)
     return Bounds(lower, min(1.0, upper), "guaranteed")
 
 
-def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
-    """Return how far below and above the sample's value the population's may lie, each with error `error`."""
+def guaranteed_limits(forecasts: Forecasts, found: Measurement, error: float) -> tuple[float, float]:
+    """Return limits of the population's value, each of which fails with probability `error` at most."""
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
-    deviation = spread * math.sqrt(2 * math.log(1 / error))
-    return deviation + EXPECTED_DEVIATION[measure] * spread, deviation
+    above = spread * math.sqrt(2 * math.log(1 / error))
+    below = above + EXPECTED_DEVIATION[found.name] * spread
+    return around_roots(found.lower, found.upper, below, above, ROOTS.get(found.name, 1))
 
 
 def bounds(
@@ -277,13 +270,12 @@ def _levels_to_bound_on(forecasts: Forecasts, entry: Measure) -> Forecasts:
 
 def mean_gap_interval(forecasts: Forecasts, confidence: float) -> tuple[float, float]:
     """Return the interval of mean outcome minus mean prediction, as audits give it for a group."""
-    if is_clustered(forecasts):
+    codes = record_clusters(forecasts).codes if is_clustered(forecasts) else None
+    if codes is not None:
         cluster_summary(forecasts, checked=True)
-    known = forecasts.record_outcomes is not None
-    if known or is_clustered(forecasts):
-        clusters = record_clusters(forecasts).codes if is_clustered(forecasts) else None
+    if codes is not None or forecasts.record_outcomes is not None:
         rows = np.repeat(forecasts.values, forecasts.counts), record_outcomes(forecasts)
-        found = row_interval(*rows, forecasts.record_weights, clusters, confidence)
+        found = row_interval(*rows, forecasts.record_weights, codes, confidence)
     else:
         rate, v = forecasts.outcomes / forecasts.weights, forecasts.values
         squares = dot(forecasts.weights, rate * (1 - v) ** 2 + (1 - rate) * v**2)
@@ -312,8 +304,7 @@ def _resampled(
     if moved is not None:
         power = seminorm_power(simulated, entry) or 1
         reach = wider * upper_quantile(moved, confidence)
-        ends = around(low, reach, power)[0], around(high, reach, power)[1]
-        return ends, f"bootstrap of the deviation{of_sketch}"
+        return around_roots(low, high, reach, reach, power), f"bootstrap of the deviation{of_sketch}"
     if entry.complete and not entry.signed:
         seen = value if simulated is forecasts else measured(simulated, entry)
         return inverted(simulated, entry, drawing, seen, confidence), f"inverted tests{of_sketch}"
@@ -323,10 +314,9 @@ def _resampled(
     return (low - reach, high + reach), f"bootstrap{of_sketch}"
 
 
-def around(value: float, reach: float, power: int) -> tuple[float, float]:
-    """Return the values whose `power`-th root lies within `reach` of the root of `value`."""
-    root = value ** (1 / power)
-    return float(max(0.0, root - reach) ** power), float((root + reach) ** power)
+def around_roots(low: float, high: float, below: float, above: float, power: int) -> tuple[float, float]:
+    """Return the ends whose `power`-th roots lie that far below and above the roots of `low` and `high`."""
+    return float(max(0.0, low ** (1 / power) - below) ** power), float((high ** (1 / power) + above) ** power)
 
 
 def central(values: Array, confidence: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from calibrant.inference.null import (
     NullDraws,
     NullOutcomes,
     SignNull,
+    cluster_summary,
     is_clustered,
     measured,
     null_values,
@@ -94,10 +95,9 @@ def _spread_of_truth(forecasts: Forecasts, entry: Measure, seed: int) -> float:
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         drawn = resampler.draw(generator, rows)
-        records = drawn.records
-        if records is not None:
-            records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))
-        drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
+        events = drawn.record_weights
+        events = None if events is None else events * np.repeat(fit, forecasts.counts)
+        drawn = replace(drawn, outcomes=drawn.weights * fit, record_outcomes=events)
         return values_of_resamples(forecasts, entry, drawn, quick=False)
 
     values = Drawing(PREDICTION_RESAMPLES, seed + 1, threads=1).run(work, resampler.width)
@@ -111,12 +111,7 @@ def _outcomes_around(forecasts: Forecasts, rates: Array) -> NullDraws:
         hint = "leave out the rows with fractional outcomes, or take confidence_interval of all rows"
         rule = "is not taken of merged predictions where outcomes are fractions"
         raise InvalidInputError("this interval", rule, hint=hint)
-    if rates is forecasts.values:
-        return SignNull(forecasts)
-    fit = isotonic_curve(forecasts)
-    blocks = 1 + int(np.count_nonzero(np.diff(fit)))
-    free = forecasts.n / max(1, forecasts.n - blocks)
-    return SignNull(forecasts, rates=rates, fit=fit, scale=math.sqrt(free))
+    return SignNull(forecasts, None if rates is forecasts.values else rates)
 
 
 LOGISTIC = ("slope", "intercept")
@@ -160,7 +155,7 @@ def score_interval(
         refuse_certain(forecasts, name)
     records = 1 / float(forecasts.squared_weights.sum())  # as many as weigh the same are as noisy
     if is_clustered(forecasts):
-        records = SignNull(forecasts).check_enough().effective
+        records = cluster_summary(forecasts, checked=True).effective
     if name == "c-statistic":
         return _concordance_interval(forecasts, value, confidence, records)
     free = max(1.0, records - (2 if name == "slope" else 1))

@@ -68,7 +68,7 @@ class _Shares:
         w, clusters, width = rows.mass, rows.clusters, factors.shape[1]
         value = np.stack([share.summed(share.terms, width) for share in shares])
         covariance, effect, squares = _by_records(shares, w, value), 1.0, dot(w, w)
-        if clusters is not None and not clusters.all_single:
+        if clusters is not None:
             covariance = _by_clusters(shares, clusters, w, value, covariance)
             totals = clusters.total(w)
             effect = max(1.0, dot(totals, totals) / squares)  # none was seen: assume the worst correlation
@@ -102,9 +102,7 @@ def critical_value(confidence: float, clusters: ClusterSummary | None = None) ->
     from scipy.special import ndtri, stdtrit
 
     share = (1 + confidence) / 2
-    if clusters is None or clusters.number == clusters.rows:
-        return float(ndtri(share))
-    return float(stdtrit(max(1.0, clusters.effective - 1), share))
+    return float(ndtri(share) if clusters is None else stdtrit(max(1.0, clusters.effective - 1), share))
 
 
 def benefit(rows: PairedRows, acts: Ints, gain: Array, cost: Array, z: float) -> Benefit:
@@ -165,57 +163,47 @@ def _by_records(shares: Sequence[Share], w: Array, value: Array) -> Array:
 def _by_clusters(shares: Sequence[Share], clusters: Clusters, w: Array, value: Array, plain: Array) -> Array:
     """Return the same with cluster totals in place of records; never less variance than `plain`."""
     (number, width), whole = value.shape, clusters.total(w)
-    found = np.zeros((number, number, width))
-    step = max(1, MAX_CLUSTER_TOTALS // (width + 1))
-    order = np.argsort(clusters.codes, kind="stable")
-    for first in range(0, clusters.number, step):
-        count = min(step, clusters.number - first)
-        begin, end = np.searchsorted(clusters.codes, [first, first + count], sorter=order)
-        chosen = order[begin:end]
-        at, size = (clusters.codes[chosen] - first) * (width + 1), count * (width + 1)
-        tables = []
-        for (start, stop, terms), mean in zip(shares, value, strict=True):
-            counted = terms[chosen] * (stop > start)[chosen]
-            steps = np.bincount(at + start[chosen], counted, size)
-            steps -= np.bincount(at + stop[chosen], counted, size)
-            totals = np.cumsum(steps.reshape(count, width + 1), axis=1)[:, :width]
-            tables.append(totals - whole[first : first + count, None] * mean)
-        stacked = np.stack(tables)
-        found += np.einsum("ict,jct->ijt", stacked, stacked)
+    found, together = np.zeros((number, number, width)), max(1, MAX_CLUSTER_TOTALS // (width + 1))
+    steps = [_steps(clusters, share, width).T.tocsr() for share in shares]
+    for first in range(0, clusters.number, together):
+        part = slice(first, first + together)
+        totals = np.stack([np.cumsum(table[part].toarray(), axis=1)[:, :width] for table in steps])
+        totals -= whole[part, None] * value[:, None]
+        found += np.einsum("ict,jct->ijt", totals, totals)
     least, own = np.einsum("iit->it", plain), np.einsum("iit->it", found)
     factor = np.sqrt(np.maximum(1.0, np.divide(least, own, out=np.ones_like(own), where=own > 0)))
     return np.asarray(found * factor[:, None] * factor[None])
+
+
+def _steps(clusters: Clusters, share: Share, width: int) -> Any:
+    """Return what each cluster adds to the share at each threshold (up at the start, down at the stop)."""
+    start, stop = share.start, share.stop
+    terms = share.terms * (stop > start)  # what cancels leaves no rounding behind
+    return clusters.matrix(terms, start, width + 1) - clusters.matrix(terms, stop, width + 1)
 
 
 def _drawn_curves(
     rows: PairedRows, low: Ints, high: Ints, sign: Array, gain: Array, cost: Array, draws: int, seed: int
 ) -> tuple[Array, Array]:
     """Return the differences under random signs, and the signed sums of the weights, one row per draw."""
-    from scipy.sparse import csr_array
-
     differ, width = high > low, len(gain)
     if not differ.any():
         return np.zeros((draws, width)), np.zeros((draws, 1))
     w, y, low, high = sign[differ] * rows.mass[differ], rows.outcomes[differ], low[differ], high[differ]
     parts = np.stack([w * y, w * (1 - y)])
     rest = math.sqrt(max(0.0, dot(rows.mass, rows.mass) - dot(w, w)))
-    unit, normal = np.arange(len(low)), False
-    if rows.clusters is not None and not rows.clusters.all_single:
-        unit = rows.clusters.take(differ).codes
+    units, normal = Clusters.of_single_records(len(low)), False
+    if rows.clusters is not None:
+        units = rows.clusters.take(differ)
     elif len(low) > MAX_SIGNED:
         # the sum of many signs is nearly normal: records that count between the same thresholds are merged
         # into a cell with a normal multiplier and the root of their sum of squares
         codes = (low * (int(high.max()) + 1) + high) * 3 + (parts[0] != 0) + 2 * (parts[1] != 0) - 1
         _, first, cell = np.unique(codes, return_index=True, return_inverse=True)
         parts = np.stack([np.sqrt(np.bincount(cell.reshape(-1), terms**2)) for terms in parts])
-        low, high, unit, normal = low[first], high[first], np.arange(len(first)), True
-    number = int(unit.max()) + 1
-    places, units = np.concatenate([low, high]), np.concatenate([unit, unit])
-    events, others = (  # multipliers become steps of the curve: up at `low`, down at `high`
-        csr_array((np.concatenate([terms, -terms]), (places, units)), shape=(width + 1, number))
-        for terms in parts
-    )
-    plain = np.bincount(unit, np.abs(parts).sum(axis=0), number)
+        low, high, units, normal = low[first], high[first], Clusters.of_single_records(len(first)), True
+    events, others = (_steps(units, Share(low, high, terms), width) for terms in parts)
+    number, plain = units.number, units.total(np.abs(parts).sum(axis=0))
 
     def work(generator: np.random.Generator, count: int) -> Array:
         if normal:
@@ -426,10 +414,9 @@ def net_benefits(
     open_share("confidence", confidence)
     asked, count, used = checked_thresholds(thresholds), checked_draws(draws), recorded_seed(seed)
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight}
-    rows_of_all = paired_models(
+    rows = paired_models(
         y_true, predictions, sample_weight, clusters, names, columns, missing, pos_label, least=1
-    )
-    rows = rows_of_all.in_order()
+    ).in_order()
     n, order, found = len(rows.outcomes), np.argsort(asked, kind="stable"), rows.cluster_summary()
     grid = asked[order]
     z = critical_value(confidence, found)

@@ -23,6 +23,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inference.gap_interval import MIN_CLUSTERS
 from calibrant.metrics.registry import Measure
+from calibrant.metrics.scores import isotonic_curve
 from calibrant.parallel import Progress, check_drawing, checked_draws, dot, in_blocks, recorded_seed
 from calibrant.results import Array
 
@@ -236,24 +237,20 @@ class SignNull:
 
     Under calibration E[y - p | p] = 0, so the residuals of a cluster have mean zero whatever their
     correlation and weights. The test is exact where they are distributed as their negatives, else approximate
-    in the number of clusters. Around other `rates`, signs multiply `scale` times outcomes minus `fit`.
+    in the number of clusters. Around other `rates`, signs multiply the outcomes minus their isotonic fit.
     """
 
     exact = False
 
-    def __init__(
-        self,
-        forecasts: Forecasts,
-        *,
-        rates: Array | None = None,
-        fit: Array | None = None,
-        scale: float = 1.0,
-    ) -> None:
+    def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
         self.forecasts = forecasts
         self.clusters = record_clusters(forecasts)
         self._level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
-        self._rates = forecasts.values if rates is None else rates
-        means = forecasts.values if fit is None else fit
+        self._rates, means, scale = forecasts.values, forecasts.values, 1.0
+        if rates is not None:
+            self._rates, means = rates, isotonic_curve(forecasts)
+            free = forecasts.n - 1 - int(np.count_nonzero(np.diff(means)))  # each block of the fit takes one
+            scale = math.sqrt(forecasts.n / max(1, free))
         self._around = scale * (record_outcomes(forecasts) - means[self._level_of])
         self.record_residuals = record_weights(forecasts) * self._around
         self._matrix = self.clusters.matrix(self.record_residuals, self._level_of, forecasts.levels)
@@ -276,20 +273,13 @@ class SignNull:
         """Return the residuals of all levels, and those with the allowance: the smaller statistic counts."""
         return self.forecasts.residuals + np.outer((0.0, self.allowance), self.forecasts.weights)
 
-    def check_enough(self) -> ClusterSummary:
-        return cluster_summary(self.forecasts, checked=True)
-
     def is_unchanged_by_signs(self) -> bool:
         """Return whether every level lies in one cluster: its absolute sum then never changes."""
         return bool(np.all(np.diff(self._matrix.indptr) <= 1))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         signs = draw_signs(generator, self.clusters.number, rows)
-        if self.forecasts.levels == self.forecasts.n:
-            drawn = np.take(np.ascontiguousarray(signs.T), self.clusters.codes, axis=1)
-            drawn *= self.record_residuals
-        else:
-            drawn = np.ascontiguousarray((self._matrix @ signs).T)
+        drawn = np.ascontiguousarray((self._matrix @ signs).T)
         return drawn if self._drift is None else drawn + self._drift
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
@@ -351,24 +341,6 @@ class ClusterSummary:
     rows: int
 
     @classmethod
-    def of(cls, clusters: Clusters, residuals: Array, deviations: Array) -> ClusterSummary:
-        """Summarize clusters from weighted residuals, and from the standard deviation d expected of each."""
-        # with the correlation c of the data, a sum has variance (1 - c) sum d^2 + c (sum d)^2;
-        # squares of the observed sums would report a third of the clusters even where all are alike
-        sums = clusters.total(residuals)
-        own, whole = clusters.total(deviations**2), clusters.total(deviations) ** 2
-        by_rows, pairs = dot(residuals, residuals), float((whole - own).sum())
-        scale = by_rows / max(float(own.sum()), 1e-300)
-        by_clusters = dot(sums, sums)
-        shared = (by_clusters - by_rows) / scale / pairs if pairs > 0 and scale > 0 else 0.0
-        shared = min(1.0, max(0.0, shared))
-        expected = (1 - shared) * own + shared * whole
-        total, squares = float(expected.sum()), dot(expected, expected)
-        effective = total**2 / squares if squares > 0 else float(clusters.number)
-        effect = by_clusters / by_rows if by_rows > 0 else 1.0
-        return cls(clusters.name, clusters.number, effective, effect, len(residuals))
-
-    @classmethod
     def of_rows(
         cls,
         clusters: Clusters,
@@ -382,9 +354,22 @@ class ClusterSummary:
     ) -> ClusterSummary:
         """Summarize clusters; if `checked`, refuse too few of them. `real` outcomes all vary alike."""
         residuals = weights * (outcomes - expected)
+        # with the correlation c of the data, a sum varies by (1 - c) sum d^2 + c (sum d)^2 (deviations d);
+        # squares of the observed sums would report a third of the clusters even where all are alike
         deviations = weights * (1.0 if real else np.sqrt(np.abs(expected * (1 - expected))))
+        deviations = deviations if deviations.any() else weights
+        own, whole = clusters.total(deviations**2), clusters.total(deviations) ** 2
         centered = residuals - weights * (residuals.sum() / weights.sum())
-        found = cls.of(clusters, centered, deviations if deviations.any() else weights)
+        sums = clusters.total(centered)
+        by_rows, by_clusters, pairs = dot(centered, centered), dot(sums, sums), float((whole - own).sum())
+        scale = by_rows / max(float(own.sum()), 1e-300)
+        shared = (by_clusters - by_rows) / scale / pairs if pairs > 0 and scale > 0 else 0.0
+        shared = min(1.0, max(0.0, shared))
+        variance = (1 - shared) * own + shared * whole
+        total, squares = float(variance.sum()), dot(variance, variance)
+        effective = total**2 / squares if squares > 0 else float(clusters.number)
+        effect = by_clusters / by_rows if by_rows > 0 else 1.0
+        found = cls(clusters.name, clusters.number, effective, effect, len(residuals))
         if checked:
             _check_enough(found, clusters, residuals, MIN_SINGLE_SIDE if binary else MIN_EITHER_SIDE)
         return found
@@ -435,10 +420,9 @@ def _check_enough(found: ClusterSummary, clusters: Clusters, residuals: Array, s
     if clusters.all_single and above and below:
         # as many as balance the other side; the number itself is part of what is tested
         sums = np.array([residuals[residuals > 0].sum(), -residuals[residuals < 0].sum()])
-        balanced = sums[::-1] / (sums / (above, below))
-        if balanced.min() < MIN_BALANCED_SHARE * least:
+        balanced, fewest = sums[::-1] / (sums / (above, below)), MIN_BALANCED_SHARE * least
+        if balanced.min() < fewest:
             side = ("above", "below")[int(balanced.argmin())]
-            fewest = MIN_BALANCED_SHARE * least
             rule = f"must be balanced by at least {fewest:g} outcomes {side} their predictions"
             got = f"got about {balanced.min():.2g}"
             raise TooFewClustersError(f"{noun}s", rule, got, "collect more data")

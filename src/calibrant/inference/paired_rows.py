@@ -16,7 +16,7 @@ from calibrant.columns import cluster_labels
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows
 from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
-from calibrant.inference.bootstrap import reweighted_draws, tallied
+from calibrant.inference.bootstrap import tallied, weighted_draws
 from calibrant.inference.null import ClusterSummary
 from calibrant.inputs import (
     InputNames,
@@ -106,7 +106,7 @@ class PairedRows:
         """Order rows, and number clusters, by their contents: neither labels nor row order matter."""
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
         clusters = None if self.clusters is None or self.clusters.all_single else self.clusters
-        clusters = clusters and clusters.by_content(*keys)
+        clusters = clusters and clusters.by_content(*keys)  # single rows need none from here on
         rows = replace(self, clusters=clusters)
         if self.censored is not None:
             order, sample = self.censored.in_order(keys)
@@ -114,25 +114,21 @@ class PairedRows:
         return rows.take(np.lexsort(keys if clusters is None else [clusters.codes, *keys]))
 
     def cluster_summary(self) -> ClusterSummary | None:
-        if self.clusters is None or self.clusters.all_single:
+        if self.clusters is None:
             return None
         w = np.ones(len(self.outcomes)) if self.weights is None else self.weights
         expected = np.mean(list(self.models.values()), axis=0)
         return ClusterSummary.of_rows(self.clusters, self.outcomes, expected, w)
 
-    def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array | float]:
+    def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array]:
         """Draw how often each row occurs in each resample, and the weight of one occurrence."""
-        sample = self.censored
-        clusters, length = self.clusters, len(self.outcomes)
-        if sample is not None:
-            clusters, length = sample.clusters, len(sample.censoring)
+        places = np.arange(len(self.outcomes))
+        censoring, places, clusters = self.censored or (None, places, self.clusters)
+        length = len(places if censoring is None else censoring)
         number = length if clusters is None else clusters.number
         drawn = tallied(generator.integers(0, number, size=(rows, number)), number)
         drawn = drawn if clusters is None else drawn[:, clusters.codes]
-        if sample is None:
-            return drawn.astype(np.float64), 1.0 if self.weights is None else self.weights
-        assert self.weights is not None
-        return reweighted_draws(sample.censoring, sample.places, self.weights, drawn)
+        return weighted_draws(censoring, places, self.weights, drawn)
 
     def take(self, rows: npt.NDArray[Any]) -> PairedRows:
         weights = None if self.weights is None else self.weights[rows]

@@ -187,15 +187,9 @@ class PowerStudy:
     def power(self, n: int, truth: Array) -> float:
         generator = np.random.default_rng(self.seed)
         at, counts = self._records(n)
-        values = self.values[at]
-        forecasts = Forecasts.from_levels(
-            values,
-            counts / n,
-            counts / n * values,
-            squared_weights=counts / n**2,
-            counts=counts,
-            total_weight=float(n),
-        )
+        values, share = self.values[at], counts / n
+        known: dict[str, Any] = {"squared_weights": counts / n**2, "counts": counts, "total_weight": float(n)}
+        forecasts = Forecasts.from_levels(values, share, share * values, **known)
         null, other = (
             self._statistics(forecasts, generator.binomial(counts, chances, size=(self.draws, len(at))) / n)
             for chances in (values, truth[at])

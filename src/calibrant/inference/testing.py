@@ -28,13 +28,14 @@ from calibrant.inference.null import (
     NullOutcomes,
     SignNull,
     batched,
+    cluster_summary,
     is_clustered,
     max_record_weight,
     null_values,
     values_of_residuals,
     with_options,
 )
-from calibrant.inference.pvalues import LEVEL, could_flip, draw_until_decided, exceedance
+from calibrant.inference.pvalues import LEVEL, MORE_DRAWS, could_flip, exceedance
 from calibrant.inputs import closed_share
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words, measures
@@ -148,20 +149,16 @@ def run_test(
     taken = _taken(forecasts, entry)
     guarded = kind == "auto" and forecasts.binary and not forecasts.outcome_weighted
 
-    means = []  # that of the draws asked for is reported, however many more the p-value needs
-
-    def test(draws: int) -> TestResult:
-        counted = replace(drawing, draws=draws)
+    def test(counted: Drawing) -> TestResult:
         if signs is not None:
-            found = _sign_test(signs, entry, method, taken, guarded, counted)
-        else:
-            found = _exact_test(forecasts, entry, method, taken, null, counted)
-        means.append(found.null_mean)
-        return replace(found, null_mean=means[0])
+            return _sign_test(signs, entry, method, taken, guarded, counted)
+        return _exact_test(forecasts, entry, method, taken, null, counted)
 
-    if level is None:
-        return test(drawing.draws)
-    return draw_until_decided(test, lambda one, _: one.could_flip(level), drawing.draws)
+    found = test(drawing)
+    if level is None or not found.could_flip(level):
+        return found
+    # the mean is that of the draws asked for, however many more the p-value needs
+    return replace(test(replace(drawing, draws=MORE_DRAWS * drawing.draws)), null_mean=found.null_mean)
 
 
 def for_mean(entry: Measure, drawing: Drawing) -> Drawing:
@@ -189,14 +186,10 @@ def _exact_test(
         return TestResult(entry.name, value, *found, "asymptotic", reason, forecasts.n, 0, None, details)
     null = NullOutcomes(levels_to_test_on(forecasts, entry)) if null is None else null
     simulated = null.forecasts
-    values, center = null_values(simulated, entry, null, drawing), center_of(simulated, entry)
+    (values, drawn_mean), center = _drawn(entry, null, drawing), center_of(simulated, entry)
     seen = value if simulated is forecasts else float(entry.function.core(simulated, **entry.options))
     pvalue = exceedance(badness(entry, seen, center), badness(entry, values, center))
-    if mean is None:
-        few = for_mean(entry, drawing)
-        all_drawn = few.draws == drawing.draws
-        mean = _finite_mean(values if all_drawn else null_values(simulated, entry, null, few))
-    found = pvalue, math.log(pvalue), mean
+    found = pvalue, math.log(pvalue), drawn_mean if mean is None else mean
     kind = "exact" if null.exact else "approximate"
     drawn = drawing.draws, drawing.seed
     return TestResult(entry.name, value, *found, kind, reason, forecasts.n, *drawn, details)
@@ -214,9 +207,12 @@ def _taken(forecasts: Forecasts, entry: Measure) -> tuple[float, dict[str, Any]]
     return float(measured), {k: item for k, item in details.items() if isinstance(item, str | int | float)}
 
 
-def _finite_mean(values: Array) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else math.nan
+def _drawn(entry: Measure, null: NullDraws, drawing: Drawing) -> tuple[Array, float]:
+    """Return values of calibrated outcomes, and their mean, which is of fewer where each takes long."""
+    values, few = null_values(null.forecasts, entry, null, drawing), for_mean(entry, drawing)
+    some = values if few.draws == drawing.draws else null_values(null.forecasts, entry, null, few)
+    finite = some[np.isfinite(some)]
+    return values, float(finite.mean()) if len(finite) else math.nan
 
 
 def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto") -> bool:
@@ -246,7 +242,7 @@ def _sign_test(
     drawing: Drawing,
 ) -> TestResult:
     """Test by random signs; `guarded` takes the larger p-value of this and of the exact test."""
-    forecasts, found = null.forecasts, null.check_enough()
+    forecasts, found = null.forecasts, cluster_summary(null.forecasts, checked=True)
     law, reason = _law_of_signs(null, entry, method)
     value, details = taken
     if law is not None:  # scaled by the squares that the records show
@@ -279,8 +275,7 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         one = np.ones(forecasts.levels) if entry.name == "intercept" else bounded_leverage(forecasts)
         scores = np.abs(null.score_draws(one[None], drawing))[:, 0]
         return exceedance(float(scores[0]), scores[1:]), entry.ideal
-    at_once = batched(forecasts, entry)
-    if not (at_once or entry.null.power):
+    if not (batched(forecasts, entry) or entry.null.power):
         hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
         raise InvalidInputError(f"measure {entry.name!r}", rule, hint=hint)
@@ -288,19 +283,10 @@ def _signed_pvalue(null: SignNull, entry: Measure, drawing: Drawing) -> tuple[fl
         rule = "cannot be tested where every level lies in one cluster"
         hint = Hint("test with {}", measure="smooth")
         raise TooFewRecordsError(f"measure {entry.name!r}", rule, "signs never change it", hint)
-
-    def work(generator: np.random.Generator, rows: int) -> Array:
-        return values_of_residuals(forecasts, entry, null.residuals(generator, rows))
-
-    drawn = drawing.run(work, null.width, alone=not at_once)
-    values = values_of_residuals(forecasts, entry, null.observed())
-    few, averaged = for_mean(entry, drawing), drawn
-    if few.draws < drawing.draws:
-        averaged = few.run(work, null.width, alone=not at_once)
-    center, mean = center_of(forecasts, entry), float(averaged.mean())
-    if entry.signed or entry.null.two_sided:  # the mean of others depends on how rows are related
-        known = _null_mean(forecasts, entry)
-        mean = _finite_mean(drawn) if known is None else known
+    (drawn, mean), known = _drawn(entry, null, drawing), _null_mean(forecasts, entry)
+    values, center = values_of_residuals(forecasts, entry, null.observed()), center_of(forecasts, entry)
+    if known is not None and (entry.signed or entry.null.two_sided):
+        mean = known  # that of others depends on how rows are related
     return exceedance(float(badness(entry, values, center).min()), badness(entry, drawn, center)), mean
 
 
@@ -316,8 +302,8 @@ def _law_of_signs(null: SignNull, entry: Measure, method: Method) -> tuple[Law |
     if method == "asymptotic" and not known:
         rule = "has no limit law for random signs"
         raise CalibrantError(f"measure {entry.name!r}", rule, hint=Hint("leave out {}", method="asymptotic"))
-    squares = null.record_residuals**2
-    wide = known and float(squares.max()) <= MAX_VARIANCE_SHARE * float(squares.sum())
+    largest = known and float(np.abs(null.record_residuals).max())
+    wide = known and largest**2 <= MAX_VARIANCE_SHARE * dot(null.record_residuals, null.record_residuals)
     if method == "asymptotic" or (wide and not null.forecasts.binary):
         return law, "no record carries much of the variance, which is estimated from the data"
     return None, "the sign of each record is drawn" if single else "one sign is drawn for each cluster"

@@ -15,9 +15,9 @@ from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper
 from calibrant.inference.intervals import (
     EXPECTED_DEVIATION,
     ROOTS,
-    around,
+    around_roots,
     check_resampling,
-    guaranteed_reach,
+    guaranteed_limits,
 )
 from calibrant.inference.null import Drawing
 from calibrant.inputs import number, open_share
@@ -114,20 +114,18 @@ def tolerance_test(
     """
     _check(accept, reject, confidence, measure, method)
     drawing = Drawing.checked(draws, seed, threads, progress)
-    measured = take(forecasts, measure)
-    least, most, proven = measured.lower, measured.upper, method == "guaranteed"
+    measured, proven = take(forecasts, measure), method == "guaranteed"
     if proven:
-        below, above = guaranteed_reach(forecasts, measure, 1 - confidence)
+        lower, upper = guaranteed_limits(forecasts, measured, 1 - confidence)
     else:
         check_resampling(forecasts.n)
         resampler, row = Resampler(forecasts), find_measure(measure)
         center = float(row.function.core(forecasts.with_outcomes(resampler.center)))
-        moved = np.asarray(resampled_deviations(row, resampler, drawing))
-        below = above = upper_quantile(moved, confidence)
-        least, most = min(least, center), max(most, center)
-    factor, power = FACTOR.get(measure, 1.0), ROOTS.get(measure, 1)
-    lower = around(least, below, power)[0] / factor
-    upper = min(1.0, around(most, above, power)[1] * factor)
+        reach = upper_quantile(np.asarray(resampled_deviations(row, resampler, drawing)), confidence)
+        ends = min(measured.lower, center), max(measured.upper, center)
+        lower, upper = around_roots(*ends, reach, reach, ROOTS.get(measure, 1))
+    factor = FACTOR.get(measure, 1.0)
+    lower, upper = lower / factor, min(1.0, upper * factor)
     below_reject, above_accept = upper < reject, lower > accept
     if below_reject and above_accept:  # surely between the two: either is right, the nearer limit decides
         below_reject = measured.value <= (accept + reject) / 2

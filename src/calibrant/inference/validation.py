@@ -100,11 +100,9 @@ def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> Va
     open_share("confidence", confidence)
     at_ends = (forecasts.values == 0) | (forecasts.values == 1)
     certain = int(forecasts.counts[at_ends].sum())
-    inner: Forecasts | None = forecasts
-    if certain:
-        inner = None
-        if not at_ends.all():
-            inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
+    inner = forecasts
+    if certain and not at_ends.all():
+        inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
     rows = []
     for name in MEASURES_REPORTED:
         about, among = find_measure(name), inner if name in LOGISTIC else forecasts
@@ -115,7 +113,7 @@ def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> Va
             note = f"{are} exactly 0 or 1: slope and intercept leave these records out"
         row = ValidationRow(name, about.words, shown, math.nan, -math.inf, math.inf, note)
         try:
-            if among is not None:
+            if certain < forecasts.n or name not in LOGISTIC:
                 row = replace(row, value=float(about.function.core(among, **about.options)))
                 found = confidence_interval(among, measure=name, confidence=confidence, draws=99)
                 row = replace(row, value=found.value, lower=found.lower, upper=found.upper)
