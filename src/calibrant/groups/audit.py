@@ -19,7 +19,7 @@ from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
-from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, skewness_of_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
     Lists,
@@ -170,15 +170,12 @@ def audit(
     known = [*(masks or {}).values(), *(column.codes for column in columns + split)]
     records = sorting.result().break_ties(known)
     kind.check_predictions(records)
-    reason, skewness = "", 0.0
-    joint = _clusters(given, rows, records, null, kind, known)
-    if joint is not None:
-        skewness = skewness_of_signs(records, joint)
-        if draws and joint.all_single:
-            try:
-                _check_enough(joint, records, kind)
-            except TooFewClustersError as few:
-                draws, reason = 0, f"{few.subject} {few.rule}; {few.got}"
+    joint, reason = _clusters(given, rows, records, null, kind, known), ""
+    if draws and joint is not None and joint.all_single:
+        try:
+            _check_enough(joint, records, kind)
+        except TooFewClustersError as few:
+            draws, reason = 0, f"{few.subject} {few.rule}; {few.got}"
     terms, own = kind.terms_of(records)
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
@@ -190,7 +187,7 @@ def audit(
         dependent = None if joint is None or joint.all_single else joint
         expected = min(1 + limit, offered) + (subpopulations if split else 0)
         family = TestFamily(
-            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected, skewness
+            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected
         )
         named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
         family.take_all(chain([everyone(len(records))], named), 1 + limit, offered)
@@ -318,7 +315,7 @@ def _result(
         lower=max(group.metric_of(group.lower, sigma) for group in ranked),
         upper=max(group.metric_of(group.upper, sigma) for group in ranked),
         cells=cells,
-        null="signs" if getattr(family.null, "signs", False) else "exact",
+        null="signs" if isinstance(family.null, FamilyNull) and family.null.clusters else "exact",
         reason=reason,
     )
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from calibrant.columns import Codes, Column, smallest_dtype
 from calibrant.errors import InvalidInputError
-from calibrant.groups.rules import Condition, MaskIs, Rule, among, between, conjunction, one_of
+from calibrant.groups.rules import MaskIs, Rule, one_of, rule_of_codes
 from calibrant.groups.statistics import MIN_THREADED_MEMBERS, SUMS, Curves, Terms, curves_of
 from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
@@ -79,11 +79,9 @@ class Lists:
             segment_curves(self.members, offsets, terms.rows, sums[part], ends[part])
 
         self.share_out(run)
-        if terms.successive:
-            sums[:, 3] = 0.0
-            successive_variances(self.members, self.offsets, terms.rows, sums[:, 3])
         if terms.pooled is None:
             return curves_of(sums, ends, terms)
+        successive_variances(self.members, self.offsets, terms.rows, sums[:, 3])
         added = np.append(0.0, np.cumsum(terms.pooled[self.members]))
         return curves_of(sums, ends, terms, np.diff(added[self.offsets]))
 
@@ -129,7 +127,7 @@ class Partition:
         if not self.columns:
             return [Rule()]
         return [
-            conjunction(one_of(column, [int(code)]) for column, code in zip(self.columns, row, strict=True))
+            Rule(one_of(column, [int(code)]) for column, code in zip(self.columns, row, strict=True))
             for row in self.codes[self.kept]
         ]
 
@@ -149,7 +147,7 @@ class Partition:
         return replace(everything.select(self.kept.tolist()), rules=self.rules)
 
     def measure(self, terms: Terms) -> Curves:
-        if terms.successive:
+        if terms.pooled is not None:
             return self.lists.measure(terms)
         sums, ends = np.empty((len(self.codes), SUMS)), np.empty((len(self.codes), 4), dtype=np.int64)
         partition_curves(self.cell, terms.rows, sums, ends)
@@ -300,11 +298,8 @@ def random_paths(
 def _rule_of_path(
     columns: Sequence[Column], intervals: Mapping[int, tuple[int, int]], ranks: Mapping[int, Index]
 ) -> Rule:
-    conditions: list[Condition | None] = []
-    for j, (low, high) in sorted(intervals.items()):
-        if columns[j].nominal:
-            inside = np.flatnonzero((ranks[j] >= low) & (ranks[j] < high))
-            conditions.append(among(columns[j], inside.tolist()))
-        else:
-            conditions.append(between(columns[j], low, high))
-    return conjunction(conditions)
+    kept: dict[int, Any] = {j: range(*interval) for j, interval in intervals.items()}
+    for j in kept.keys() & ranks.keys():  # of nominal columns
+        low, high = intervals[j]
+        kept[j] = np.flatnonzero((ranks[j] >= low) & (ranks[j] < high))
+    return rule_of_codes(columns, kept)

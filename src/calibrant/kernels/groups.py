@@ -257,25 +257,17 @@ def _advance(
                 c2 = c1 + (up2 if bits2 & lane else down2)
                 c3 = c2 + (up3 if bits3 & lane else down3)
                 curve[t] = c3
-                top[t] = _higher(_higher(_higher(_higher(high, c0), c1), c2), c3)
-                bottom[t] = _lower(_lower(_lower(_lower(low, c0), c1), c2), c3)
+                top[t] = max(high, c0, c1, c2, c3)
+                bottom[t] = min(low, c0, c1, c2, c3)
             j += 4
             continue
         for t in range(len(curve)):
             curve[t] += up[j] if word[j] & (np.uint64(1) << np.uint64(t)) else down[j]
         if last[j]:
             for t in range(len(curve)):
-                top[t] = _higher(top[t], curve[t])
-                bottom[t] = _lower(bottom[t], curve[t])
+                top[t] = max(top[t], curve[t])
+                bottom[t] = min(bottom[t], curve[t])
         j += 1
-
-
-def _higher(a: float, b: float) -> float:
-    return a if a > b else b
-
-
-def _lower(a: float, b: float) -> float:
-    return a if a < b else b
 
 
 @compiled
