@@ -115,7 +115,7 @@ def test_weights_of_any_size_have_the_same_skewness():
     single = Clusters.of_single_records(50)
 
     def skewness(some: Records) -> float:
-        return FamilyNull.simulate(some, Variant("real"), 1, RandomWords(rng), single).skewness
+        return FamilyNull(some, Variant("real"), 1, RandomWords(rng), single).skewness
 
     assert skewness(tiny) == pytest.approx(skewness(records))
     residual = records.weight * (records.outcome - 1)

@@ -183,7 +183,7 @@ def audit(
     random_words = RandomWords(np.random.default_rng(null_seed), len(records) * draws)
 
     def run(count: int, progress: Progress | None = None) -> TestFamily:
-        simulator = FamilyNull.simulate(records, kind, count, random_words, joint) if count else None
+        simulator = FamilyNull(records, kind, count, random_words, joint) if count else None
         dependent = None if joint is None or joint.all_single else joint
         expected = min(1 + limit, offered) + (subpopulations if split else 0)
         family = TestFamily(

@@ -25,7 +25,7 @@ from calibrant.groups.compare_groups_result import (
     WithinGroup,
 )
 from calibrant.groups.rules import written_labels
-from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
+from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_test, log_odds_slope
 from calibrant.inference.gap_interval import Codes, row_interval
 from calibrant.inference.null import ClusterSummary
 from calibrant.inference.odds_shift import common_shift, odds_of
@@ -193,7 +193,7 @@ def compare_column(
     scores = rows.scores(range(len(names)))
     pairs = _differences(names, rows, scores, confidence) if len(names) <= MAX_PAIRED else ()
     draws_for_all = draws if permuted and len(pairs) != 1 else 0
-    pvalue, _, drawn = difference_tests(scores, None, draws_for_all, seed, confidence)
+    pvalue, drawn = difference_test(scores, draws_for_all, seed, confidence)
     reason = "" if permuted else "as requested" if method == "approximate" else f"more than {limit:,} rows"
     certain = (rows.prediction == 0) | (rows.prediction == 1)
     return GroupComparison(
@@ -340,7 +340,7 @@ def _trend(
         return None
     scores = whole if len(placed) == whole.n_groups else rows.scores(placed)
     place = np.arange(len(placed), dtype=np.float64)
-    _, pvalue, _ = difference_tests(scores, place, draws, seed, confidence)
+    pvalue, _ = difference_test(scores, draws, seed, confidence, place)
     slope = log_odds_slope(scores, place) if scores.rank else 0.0
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"
     names = written_labels(column)

@@ -81,48 +81,37 @@ class RandomWords:
         return taken.reshape(shape)
 
 
-@dataclass(slots=True, eq=False)
 class FamilyNull:
-    """Simulated outcomes of every record in every draw, one bit each; with `signs`, signs of residuals.
+    """Simulated outcomes of every record in every draw, one bit each; with `clusters`, a fair sign for each.
 
     A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. Where the
     mean is the statistic, all predictions are written as equal: the range is how far from 0 the curve ends.
     """
 
-    records: Records
-    variant: Variant
-    draws: int
-    bits: Words
-    steps: Array
-    words: RandomWords
-    clusters: Clusters | None = None  # what shares a random sign
-
-    @classmethod
-    def simulate(
-        cls,
+    def __init__(
+        self,
         records: Records,
         variant: Variant,
         draws: int,
         random_words: RandomWords,
         clusters: Clusters | None = None,
-    ) -> FamilyNull:
-        """Draw every outcome with the predicted probability, or a fair sign for every cluster."""
-        p, n = records.prediction, len(records)
+    ) -> None:
+        self.records, self.variant, self.draws = records, variant, draws
+        self.words, self.clusters = random_words, clusters
+        p, n, words = records.prediction, len(records), -(-draws // LANES)
         weight = variant.weights(p, records.outcome, records.weight)
-        value = np.zeros(n) if variant.statistic == "mean" else p
-        words = -(-draws // LANES)
+        up, down = weight * (1.0 - p), -weight * p
         if clusters is not None:
-            coins = random_words(clusters.number, words)
-            residual = weight * (records.outcome - p)
-            steps = np.column_stack((value, residual, -residual))
-            return cls(records, variant, draws, coins[clusters.codes], steps, random_words, clusters)
-        bits = np.empty((n, words), dtype=np.uint64)
-        settle = _worth_compiling(settle_coins, n * draws)
-        for start in range(0, n, NULL_BLOCK):
-            part = slice(start, start + NULL_BLOCK)
-            bits[part] = bernoulli_words(p[part], words, random_words, settle or _settle_by_numpy)
-        steps = np.column_stack((value, weight * (1.0 - p), -weight * p))
-        return cls(records, variant, draws, bits, steps, random_words)
+            self.bits = random_words(clusters.number, words)[clusters.codes]
+            up = weight * (records.outcome - p)
+            down = -up
+        else:
+            self.bits = np.empty((n, words), dtype=np.uint64)
+            settle = _worth_compiling(settle_coins, n * draws) or _settle_by_numpy
+            for start in range(0, n, NULL_BLOCK):
+                part = slice(start, start + NULL_BLOCK)
+                self.bits[part] = bernoulli_words(p[part], words, random_words, settle)
+        self.steps = np.column_stack((np.zeros(n) if variant.statistic == "mean" else p, up, down))
 
     @property
     def skewness(self) -> float:

@@ -201,7 +201,7 @@ def search_groups(
     signs = Clusters.of_single_records(len(others)) if kind.real else None
 
     def run(count: int) -> TestFamily:
-        null = FamilyNull.simulate(others, kind, count, random_words, signs)
+        null = FamilyNull(others, kind, count, random_words, signs)
         family = TestFamily(others, terms, null, min_size, plain=own)
         family.take(everyone(len(others)), 1)
         family.take(batch, len(batch))

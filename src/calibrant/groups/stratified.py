@@ -209,7 +209,7 @@ class StratifiedScores:
         return float(place @ self.sums) / np.sqrt(variance) if variance > 0 else 0.0
 
     def draw(self, place: Array | None, draws: int, seed: int) -> Array:
-        """Simulate the statistic, and that of a trend along places, under the null: two columns."""
+        """Simulate the statistic, or that of a trend along places, under the null."""
         width = round(np.sqrt(len(self.group)))
         if self.weight is not None and self.cluster is None:
             work = partial(self._weighted_draws, place)
@@ -218,8 +218,9 @@ class StratifiedScores:
             work = partial(self._drawn_sums, len(self.group) * draws >= MIN_SHUFFLES_COMPILED)
             self.known_sums[draws, seed] = in_blocks(work, draws, width=width, seed=seed)
         drawn = self.known_sums[draws, seed]
-        quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse, drawn)
-        return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
+        if place is not None:
+            return _trends(drawn, self.covariance, place)
+        return np.asarray(np.einsum("ij,jk,ik->i", drawn, self.inverse, drawn))
 
     @cached_property
     def known_sums(self) -> dict[tuple[int, int], Array]:
@@ -263,8 +264,9 @@ class StratifiedScores:
                 spread = np.broadcast_to(values, label.shape).ravel()
                 table += np.bincount(label.ravel(), spread, rows * self.n_groups).reshape(rows, -1)
         covariance = _weighted_covariance(squares, counts, np.diff(self.starts))
-        quadratic = [float(s @ _pseudo_inverse(c) @ s) for s, c in zip(sums, covariance, strict=True)]
-        return np.column_stack((quadratic, _trends(sums, covariance, place)))
+        if place is not None:
+            return _trends(sums, covariance, place)
+        return np.array([s @ _pseudo_inverse(c) @ s for s, c in zip(sums, covariance, strict=True)])
 
 
 @compiled
@@ -296,40 +298,37 @@ def _pseudo_inverse(covariance: Array) -> Array:
     return np.asarray((vectors[:, used] / values[used]) @ vectors[:, used].T)
 
 
-def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
+def _trends(sums: Array, covariance: Array, place: Array) -> Array:
     """Return absolute slopes along places in standard deviations, one per row of sums."""
-    if place is None:
-        return np.zeros(len(sums))
     variance = np.maximum(np.asarray(place @ covariance @ place), 1e-300)
     return np.asarray(np.abs(sums @ place) / np.sqrt(variance))
 
 
-def difference_tests(
-    scores: StratifiedScores, place: Array | None, draws: int, seed: int, confidence: float = 0.95
-) -> tuple[float, float, int]:
-    """Return the p-value of any difference between groups, of a trend along places if any, and the draws.
+def difference_test(
+    scores: StratifiedScores, draws: int, seed: int, confidence: float = 0.95, place: Array | None = None
+) -> tuple[float, int]:
+    """Return the p-value of any difference between groups, or of a trend along places, and the draws.
 
     Simulated p-values of weighted or clustered records are at least as large as those of the limit law, which
     are all there is without draws: studentized draws reject too often where few records carry most weight.
     """
     from scipy.special import ndtr
 
-    observed: list[float] = [scores.statistic]
-    limits = [scores.limit_pvalue()]
-    if place is not None:
-        observed.append(abs(scores.trend_statistic(place)))
-        limits.append(min(1.0, 2 * float(ndtr(-observed[1]))))
-    pvalues, simulated = limits, np.empty((0, 2))
-    careful = scores.weight is not None or scores.cluster is not None
+    if place is None:
+        observed, limit = scores.statistic, scores.limit_pvalue()
+    else:
+        observed = abs(scores.trend_statistic(place))
+        limit = min(1.0, 2 * float(ndtr(-observed)))
+    pvalue, simulated = limit, np.empty(0)
+    least = limit if scores.weight is not None or scores.cluster is not None else 0.0
     if draws and scores.rank:
         for block, more in enumerate((draws, (MORE_DRAWS - 1) * draws)):
-            simulated = np.concatenate((simulated, scores.draw(place, more, seed + block)))
-            reached = np.sum(simulated[:, : len(observed)] >= np.multiply(observed, 1 - ROUNDING), axis=0)
-            pvalues = ((1 + reached) / (1 + len(simulated))).tolist()
-            pvalues = list(map(max, pvalues, limits)) if careful else pvalues
-            if not could_flip(pvalues[-1], draws, 1 - confidence):
+            simulated = np.append(simulated, scores.draw(place, more, seed + block))
+            reached = int(np.count_nonzero(simulated >= observed * (1 - ROUNDING)))
+            pvalue = max((1 + reached) / (1 + len(simulated)), least)
+            if not could_flip(pvalue, draws, 1 - confidence):
                 break
-    return pvalues[0], pvalues[-1], len(simulated)
+    return pvalue, len(simulated)
 
 
 class PairDifference(NamedTuple):

@@ -314,9 +314,6 @@ def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -
     for i in range(len(part)):
         k = part[i]
         if terms[i, 0] != value_of[k]:
-            if high[k] > low[k]:
-                extremes[k, 0] = max(extremes[k, 0], before[k] + under[k])
-                extremes[k, 1] = min(extremes[k, 1], before[k] - over[k])
             value_of[k], before[k] = terms[i, 0], curve[k]
             under[k], over[k], low[k], high[k] = 0.0, 0.0, np.inf, -np.inf
         curve[k] += terms[i, 2]
@@ -324,7 +321,6 @@ def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -
         over[k] += within[i, 1]
         low[k] = min(low[k], within[i, 2])
         high[k] = max(high[k], within[i, 3])
-    for k in range(parts):
-        if high[k] > low[k]:
+        if high[k] > low[k]:  # sums only grow: those of the whole cell count in the end
             extremes[k, 0] = max(extremes[k, 0], before[k] + under[k])
             extremes[k, 1] = min(extremes[k, 1], before[k] - over[k])
