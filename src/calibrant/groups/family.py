@@ -100,12 +100,12 @@ class FamilyNull:
         self.words, self.clusters = random_words, clusters
         p, n, words = records.prediction, len(records), -(-draws // LANES)
         weight = variant.weights(p, records.outcome, records.weight)
-        up, down = weight * (1.0 - p), -weight * p
         if clusters is not None:
             self.bits = random_words(clusters.number, words)[clusters.codes]
             up = weight * (records.outcome - p)
             down = -up
         else:
+            up, down = weight * (1.0 - p), -weight * p
             self.bits = np.empty((n, words), dtype=np.uint64)
             settle = _worth_compiling(settle_coins, n * draws) or _settle_by_numpy
             for start in range(0, n, NULL_BLOCK):
@@ -485,8 +485,9 @@ class TestFamily:
     def _curve(self, batch: Batch) -> GroupCurve:
         members = batch.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
-        points = thinned_curve(members, self.terms.rows, stretch)
-        weight, prediction, curve = np.vstack((points[:1], points)).T
+        points = np.unique(thinned_curve(members, self.terms.rows, stretch), axis=0)  # in their order
+        points = points[points[:, 0] >= 0]
+        _, weight, prediction, curve = np.vstack((points[:1], points)).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(batch.rules[0], weight / weight[-1], prediction, curve / weight[-1])
 

@@ -128,10 +128,13 @@ class StratifiedScores:
     @cached_property
     def residual(self) -> Array:
         """Weight times outcome minus recalibrated prediction, centered within strata; 0 if not shared."""
-        error = self.outcome - expit(self.logits)
-        mean = np.bincount(self.stratum, self.mass * error) / np.bincount(self.stratum, self.mass)
         shared = np.isin(self.stratum, self.shared_strata)
-        return np.where(shared, self.mass * (error - mean[self.stratum]), 0.0)
+        return np.where(shared, self.mass * self.centered(self.outcome - expit(self.logits)), 0.0)
+
+    def centered(self, values: Array) -> Array:
+        """Return values minus their mean in each stratum."""
+        mean = np.bincount(self.stratum, self.mass * values) / np.bincount(self.stratum, self.mass)
+        return np.asarray(values - mean[self.stratum])
 
     @cached_property
     def sums(self) -> Array:
@@ -369,12 +372,12 @@ class OverallCurve:
         *,
         rates: bool = True,
     ) -> None:
-        mass = np.ones(len(outcome)) if weight is None else weight / weight.mean()
+        self._plain, self._rates = weight is None and cluster is None, rates
+        weight = None if weight is None else weight / weight.mean()
+        mass = np.ones(len(outcome)) if weight is None else weight
         stratum = prediction_strata(prediction)
         logits = recalibrated_logits(prediction, outcome, mass) if rates else np.zeros(len(outcome))
         self._all = StratifiedScores(stratum, np.zeros_like(stratum), outcome, logits, weight, cluster, 2)
-        self._mass, self._rates = mass, rates
-        self._plain = weight is None and cluster is None
         self._binary = rates and bool(np.all((outcome == 0) | (outcome == 1)))
         self._size = np.bincount(stratum, mass)
         error = outcome - (expit(logits) if rates else prediction)
@@ -383,11 +386,8 @@ class OverallCurve:
 
     def _centered(self, values: Array) -> tuple[Array, Array]:
         """Return weighted values minus the mean of their stratum, and their variance in each stratum."""
-        stratum = self._all.stratum
-        mean = np.bincount(stratum, self._mass * values) / self._size
-        centered = self._mass * (values - mean[stratum])
-        count = np.bincount(stratum)
-        return centered, np.bincount(stratum, centered**2) / np.maximum(count - 1, 1)
+        centered, stratum = self._all.mass * self._all.centered(values), self._all.stratum
+        return centered, np.bincount(stratum, centered**2) / np.maximum(np.bincount(stratum) - 1, 1)
 
     def pvalue(self, members: npt.NDArray[Any]) -> float:
         """Return the p-value of some records against all others, in level or in slope."""
@@ -402,7 +402,7 @@ class OverallCurve:
         """Return the p-value of the mean difference between some records and all others."""
         if not (self._plain and self._binary and self._variance(self._level, members) <= MAX_EXACT_VARIANCE):
             return self._normal_pvalue(self._level, members)
-        group = np.ones(len(self._mass), dtype=np.intp)
+        group = np.ones(len(self._all.stratum), dtype=np.intp)
         group[members] = 0
         return compare_pair(replace(self._all, group=group), 0.95).pvalue
 
@@ -417,7 +417,7 @@ class OverallCurve:
             variance = self._variance(values, members)
             z = float(values[0][members].sum()) / np.sqrt(variance) if variance > 0 else 0.0
             return max(MIN_PVALUE, 2 * float(ndtr(-abs(z))))
-        stratum, mass = self._all.stratum, self._mass
+        stratum, mass = self._all.stratum, self._all.mass
         terms = -np.bincount(stratum[members], mass[members], len(self._size))[stratum] / self._size[stratum]
         terms[members] += 1
         terms *= values[0]
@@ -479,10 +479,7 @@ def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
     """Return the change of the log odds per unit of place, at equal predictions."""
-    at = place[scores.group]
-    mean = np.bincount(scores.stratum, scores.mass * at) / np.bincount(scores.stratum, scores.mass)
-    at = at - mean[scores.stratum]
-    slope = 0.0
+    at, slope = scores.centered(place[scores.group]), 0.0
     for _ in range(50):
         rate = expit(scores.logits + slope * at)
         spread = float((scores.mass * rate * (1 - rate)) @ at**2)
