@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Literal, get_args
 
@@ -333,7 +333,6 @@ def _backend(*frames: Any) -> Any:
     return None
 
 
-METRICS = ("error", "kuiper", "multi_calibration", "multi_ablate", "expectation")
 THRESHOLD = 0.5
 
 
@@ -375,7 +374,7 @@ class AuditTable(Result):
         drawn = f"{pluralize(len(self.seeds), 'seed')} (seed {self.seed})"
         lines = [f"{pluralize(self.n, 'row')}, {pluralize(self.subpopulations, 'subpopulation')}, {drawn}"]
         lines.append(" " * 19 + "".join(f"{model.name:>{width}}" for model in self.models))
-        for metric in METRICS:
+        for metric in (part.name for part in fields(AuditedModel)[1:]):
             collected = [getattr(model, metric) for model in self.models]
             lines.append(f"{metric:<19}" + "".join(f"{one.value:>{width}.4g}" for one in collected))
             if any(one.margin for one in collected):

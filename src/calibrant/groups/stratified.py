@@ -7,6 +7,7 @@ borrowed from the predictions, so the tests hold when the model is wrong. They a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -73,6 +74,7 @@ def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Arr
 class StratifiedScores:
     """Records in strata of the prediction, and by how much each group exceeds its strata."""
 
+    prediction: Array
     stratum: Codes
     group: Codes
     outcome: Array
@@ -94,11 +96,13 @@ class StratifiedScores:
         """Sort the records, so that the order of the rows does not matter."""
         if weight is not None and np.ptp(weight) <= ROUNDING * weight.max():
             weight = None
-        mass = np.ones(len(prediction)) if weight is None else weight / weight.mean()
         keys = (outcome, group, prediction)
-        order = np.lexsort(keys if weight is None else (mass, *keys))
-        p, y, mass = prediction[order], outcome[order], mass[order]
+        order = np.lexsort(keys if weight is None else (weight, *keys))
+        p, y, mass = prediction[order], outcome[order], np.ones(len(order))
+        if weight is not None:
+            mass = weight[order] / weight[order].mean()
         return cls(
+            p,
             prediction_strata(p),
             group[order],
             y,
@@ -107,6 +111,22 @@ class StratifiedScores:
             None if cluster is None else cluster[order],
             n_groups,
         )
+
+    def rows(self, which: npt.NDArray[Any]) -> tuple[Array, Array, Array | None, Codes | None]:
+        """Return prediction, outcome, weight and cluster of some records."""
+        weight, cluster = (None if one is None else one[which] for one in (self.weight, self.cluster))
+        return self.prediction[which], self.outcome[which], weight, cluster
+
+    def among(self, groups: Sequence[int]) -> StratifiedScores:
+        """Return the scores of some of the groups alone, numbered in the order given."""
+        if len(groups) == self.n_groups:
+            return self
+        place = np.full(self.n_groups, -1)
+        place[list(groups)] = np.arange(len(groups))
+        which = place[self.group] >= 0
+        p, y, weight, cluster = self.rows(which)
+        cluster = None if cluster is None else np.unique(cluster, return_inverse=True)[1]
+        return StratifiedScores.of(p, y, place[self.group[which]], len(groups), weight, cluster)
 
     @cached_property
     def mass(self) -> Array:
@@ -377,7 +397,8 @@ class OverallCurve:
         mass = np.ones(len(outcome)) if weight is None else weight
         stratum = prediction_strata(prediction)
         logits = recalibrated_logits(prediction, outcome, mass) if rates else np.zeros(len(outcome))
-        self._all = StratifiedScores(stratum, np.zeros_like(stratum), outcome, logits, weight, cluster, 2)
+        none = np.zeros_like(stratum)
+        self._all = StratifiedScores(prediction, stratum, none, outcome, logits, weight, cluster, 2)
         self._binary = rates and bool(np.all((outcome == 0) | (outcome == 1)))
         self._size = np.bincount(stratum, mass)
         error = outcome - (expit(logits) if rates else prediction)

@@ -230,8 +230,7 @@ class Subset:
             return self.codes[j], None
         found = column.codes[self.members]
         if len(column.labels) > 8 * len(found):
-            ordered = np.sort(found)
-            codes = ordered[np.append(True, ordered[1:] != ordered[:-1])].astype(np.int32)
+            codes = np.unique(found).astype(np.int32)
         else:
             present = np.zeros(len(column.labels), dtype=bool)
             present[found] = True
