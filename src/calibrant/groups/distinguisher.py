@@ -27,7 +27,7 @@ from calibrant.formatting import (
 )
 from calibrant.groups.audit_result import GroupCurve
 from calibrant.groups.family import TestFamily, null_sums
-from calibrant.groups.rules import Rule, rule_of_codes
+from calibrant.groups.rules import Condition, Rule, among, between, conjunction
 from calibrant.groups.statistics import ROWS, Variant
 from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.inference.pvalues import LEVEL
@@ -185,7 +185,7 @@ def shallow_tree(
             if gain > most:
                 best, most = (j, right), gain
         if best is None:
-            yield rule_of_codes(columns, known), members
+            yield conjunction(_restriction(columns[j], known[j]) for j in sorted(known)), members
             return
         j, right = best
         before = known.get(j, np.arange(len(columns[j].labels)))
@@ -196,6 +196,12 @@ def shallow_tree(
             yield from grow(side, {**known, j: codes}, depth - 1)
 
     return dict(grow(np.arange(len(target), dtype=np.int32), {}, depth))
+
+
+def _restriction(column: Column, codes: Codes) -> Condition | None:
+    if column.nominal:
+        return among(column, codes.tolist())
+    return between(column, int(codes.min()), int(codes.max()) + 1)
 
 
 MIN_RECORDS = 20  # records

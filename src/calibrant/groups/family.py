@@ -485,9 +485,8 @@ class TestFamily:
     def _curve(self, batch: Batch) -> GroupCurve:
         members = batch.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
-        points = np.unique(thinned_curve(members, self.terms.rows, stretch), axis=0)  # in their order
-        points = points[points[:, 0] >= 0]
-        _, weight, prediction, curve = np.vstack((points[:1], points)).T
+        points = thinned_curve(members, self.terms.rows, stretch)
+        weight, prediction, curve = np.vstack((points[:1], points)).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(batch.rules[0], weight / weight[-1], prediction, curve / weight[-1])
 

@@ -225,14 +225,9 @@ class Rule(str):
         return inside
 
 
-def rule_of_codes(columns: Sequence[Column], kept: Mapping[int, Sequence[int] | npt.NDArray[Any]]) -> Rule:
-    """Say which codes of some columns are kept: categories one by one, ordered codes by both ends."""
-    conditions = []
-    for j in sorted(kept):
-        column, codes = columns[j], kept[j]
-        ends = int(codes[0]), int(codes[-1]) + 1
-        conditions.append(among(column, codes) if column.nominal else between(column, *ends))
-    return Rule(condition for condition in conditions if condition is not None)  # None excludes no record
+def conjunction(conditions: Iterable[Condition | None]) -> Rule:
+    """Return the rule of some conditions; those that exclude no record are None."""
+    return Rule(condition for condition in conditions if condition is not None)
 
 
 def between(column: Column, low: int, high: int) -> Condition | None:
@@ -256,7 +251,7 @@ def between(column: Column, low: int, high: int) -> Condition | None:
 
 def among(column: Column, codes: Iterable[int]) -> IsIn | None:
     """Say that a column takes one of several categories, by the shorter of the list and its complement."""
-    inside = sorted(map(int, codes))
+    inside = sorted(codes)
     outside = sorted(set(range(len(column.labels))) - set(inside))
     if not outside:
         return None

@@ -18,7 +18,7 @@ from calibrant.errors import TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize
 from calibrant.groups.audit_result import Group, NotTested
 from calibrant.groups.family import FamilyNull, RandomWords, TestFamily
-from calibrant.groups.rules import Rule, rule_of_codes
+from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.statistics import ROWS, StatisticName, Terms, Variant, VariantName
 from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.inputs import whole_numbers
@@ -116,7 +116,7 @@ class BeamNode:
     mark: float = 0.0
 
     def rule(self, columns: Sequence[Column]) -> Rule:
-        return rule_of_codes(columns, {j: range(*interval) for j, interval in self.intervals.items()})
+        return conjunction(between(columns[j], *self.intervals[j]) for j in sorted(self.intervals))
 
     def members_among(self, columns: Sequence[Column]) -> Index:
         inside = np.ones(len(columns[0].codes), dtype=bool)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from calibrant.columns import Codes, Column, smallest_dtype
 from calibrant.errors import InvalidInputError
-from calibrant.groups.rules import MaskIs, Rule, one_of, rule_of_codes
+from calibrant.groups.rules import Condition, MaskIs, Rule, among, between, conjunction, one_of
 from calibrant.groups.statistics import MIN_THREADED_MEMBERS, SUMS, Curves, Terms, curves_of
 from calibrant.inputs import check_aligned, check_same_length, to_array
 from calibrant.kernels.groups import (
@@ -127,7 +127,7 @@ class Partition:
         if not self.columns:
             return [Rule()]
         return [
-            Rule(one_of(column, [int(code)]) for column, code in zip(self.columns, row, strict=True))
+            conjunction(one_of(column, [int(code)]) for column, code in zip(self.columns, row, strict=True))
             for row in self.codes[self.kept]
         ]
 
@@ -230,7 +230,8 @@ class Subset:
             return self.codes[j], None
         found = column.codes[self.members]
         if len(column.labels) > 8 * len(found):
-            codes = np.unique(found).astype(np.int32)
+            ordered = np.sort(found)
+            codes = ordered[np.append(True, ordered[1:] != ordered[:-1])].astype(np.int32)
         else:
             present = np.zeros(len(column.labels), dtype=bool)
             present[found] = True
@@ -297,8 +298,11 @@ def random_paths(
 def _rule_of_path(
     columns: Sequence[Column], intervals: Mapping[int, tuple[int, int]], ranks: Mapping[int, Index]
 ) -> Rule:
-    kept: dict[int, Any] = {j: range(*interval) for j, interval in intervals.items()}
-    for j in kept.keys() & ranks.keys():  # of nominal columns
-        low, high = intervals[j]
-        kept[j] = np.flatnonzero((ranks[j] >= low) & (ranks[j] < high))
-    return rule_of_codes(columns, kept)
+    conditions: list[Condition | None] = []
+    for j, (low, high) in sorted(intervals.items()):
+        if columns[j].nominal:
+            inside = np.flatnonzero((ranks[j] >= low) & (ranks[j] < high))
+            conditions.append(among(columns[j], inside.tolist()))
+        else:
+            conditions.append(between(columns[j], low, high))
+    return conjunction(conditions)

@@ -25,27 +25,35 @@ ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by m
 
 @compiled
 def thinned_curve(members: Index, terms: Array, stretch: int) -> Array:
-    """Return the lowest and highest point of each stretch of the curve, and its end, with repetitions.
-
-    A row holds the place among the members, weight, value and curve; -1 where there is no such point.
-    """
-    points = np.full((2 * (len(members) // stretch + 1) + 1, 4), -1.0)
-    weight, curve = 0.0, 0.0
-    for j in range(len(members)):
-        i = members[j]
-        weight += terms[i, 1]
-        curve += terms[i, 2]
-        if j + 1 < len(members) and terms[members[j + 1], 0] == terms[i, 0]:
-            continue
-        low, value = points[2 * (j // stretch)], terms[i, 0]
-        high = points[2 * (j // stretch) + 1]
-        if low[0] < 0 or curve < low[3]:
-            low[0], low[1], low[2], low[3] = j, weight, value, curve
-        if high[0] < 0 or curve > high[3]:
-            high[0], high[1], high[2], high[3] = j, weight, value, curve
-    end = points[-1]
-    end[0], end[1], end[2], end[3] = len(members) - 1, weight, terms[members[-1], 0], curve
-    return points
+    """Return the lowest and highest points of stretches of the curve, and its end: weight, value, curve."""
+    points = np.zeros((2 * (len(members) // stretch + 2), 3))
+    low, high = np.zeros(3), np.zeros(3)
+    count, weight, curve = 0, 0.0, 0.0
+    for start in range(0, len(members), stretch):
+        low[2], low_at, high[2], high_at = np.inf, -1, -np.inf, -1
+        for j in range(start, min(start + stretch, len(members))):
+            i = members[j]
+            weight += terms[i, 1]
+            curve += terms[i, 2]
+            if low[2] <= curve <= high[2]:
+                continue
+            value = terms[i, 0]
+            if j + 1 == len(members) or terms[members[j + 1], 0] != value:
+                if curve < low[2]:
+                    low[0], low[1], low[2], low_at = weight, value, curve, j
+                if curve > high[2]:
+                    high[0], high[1], high[2], high_at = weight, value, curve, j
+        if high_at < 0:
+            continue  # the stretch lies within equal predictions
+        points[count] = low if low_at <= high_at else high
+        count += 1
+        if low_at != high_at:
+            points[count] = high if low_at < high_at else low
+            count += 1
+    if points[count - 1, 0] != weight:
+        points[count, 0], points[count, 1], points[count, 2] = weight, terms[members[-1], 0], curve
+        count += 1
+    return points[:count]
 
 
 @compiled
