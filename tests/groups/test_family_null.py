@@ -64,7 +64,7 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
     batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
     )
-    return FamilyNull.simulate(records, Variant(variant), draws, RandomWords(rng)), batch
+    return FamilyNull(records, Variant(variant), draws, RandomWords(rng)), batch
 
 
 @pytest.mark.parametrize("digits", [2, 9])
@@ -149,7 +149,7 @@ def test_steps_of_earlier_draws_count_toward_machine_code():
     steps = 0
     for _ in range(2):
         null.z(batch, np.ones(len(batch)))
-        again = FamilyNull.simulate(null.records, null.variant, null.draws, null.words)
+        again = FamilyNull(null.records, null.variant, null.draws, null.words)
         steps += len(batch.members) * null.draws
         assert again.words.steps == steps
         null = again

@@ -39,7 +39,7 @@ def test_pvalues_equal_complete_enumeration_when_every_outcome_is_dealt_once():
         checked = check_records(y, p, w, kind="labels")
         records = Records.of(checked)
         kind = Variant(statistic="mean")
-        null = FamilyNull.simulate(records, kind, 64, RandomWords(rng))
+        null = FamilyNull(records, kind, 64, RandomWords(rng))
         null.bits[:, 0] = [sum(int(bit) << t for t, bit in enumerate(every[:, i])) for i in records.rows]
         family = Family(records, kind.terms(records.prediction, records.outcome, records.weight), null, 1)
         family.take(everyone(6), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ from calibrant.formatting import pluralize
 from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_with_sketch, strata_family
-from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, skewness_of_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily
 from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
     Lists,
@@ -170,15 +170,12 @@ def audit(
     known = [*(masks or {}).values(), *(column.codes for column in columns + split)]
     records = sorting.result().break_ties(known)
     kind.check_predictions(records)
-    reason, skewness = "", 0.0
-    joint = _clusters(given, rows, records, null, kind, known)
-    if joint is not None:
-        skewness = skewness_of_signs(records, joint)
-        if draws and joint.all_single:
-            try:
-                _check_enough(joint, records, kind)
-            except TooFewClustersError as few:
-                draws, reason = 0, f"{few.subject} {few.rule}; {few.got}"
+    joint, reason = _clusters(given, rows, records, null, kind, known), ""
+    if draws and joint is not None and joint.all_single:
+        try:
+            _check_enough(joint, records, kind)
+        except TooFewClustersError as few:
+            draws, reason = 0, f"{few.subject} {few.rule}; {few.got}"
     terms, own = kind.terms_of(records)
     columns, split = ([column.take(records.rows) for column in some] for some in (columns, split))
     offered = 1 + len(masks or {}) + offered_combinations(columns, depth)
@@ -186,11 +183,11 @@ def audit(
     random_words = RandomWords(np.random.default_rng(null_seed), len(records) * draws)
 
     def run(count: int, progress: Progress | None = None) -> TestFamily:
-        simulator = FamilyNull.simulate(records, kind, count, random_words, joint) if count else None
+        simulator = FamilyNull(records, kind, count, random_words, joint) if count else None
         dependent = None if joint is None or joint.all_single else joint
         expected = min(1 + limit, offered) + (subpopulations if split else 0)
         family = TestFamily(
-            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected, skewness
+            records, terms, simulator, min_size, min_variance, progress, own, dependent, expected
         )
         named = combinations(columns, depth) if columns else masked(masks or {}, records.rows)
         family.take_all(chain([everyone(len(records))], named), 1 + limit, offered)
@@ -318,7 +315,7 @@ def _result(
         lower=max(group.metric_of(group.lower, sigma) for group in ranked),
         upper=max(group.metric_of(group.upper, sigma) for group in ranked),
         cells=cells,
-        null="signs" if getattr(family.null, "signs", False) else "exact",
+        null="signs" if isinstance(family.null, FamilyNull) and family.null.clusters else "exact",
         reason=reason,
     )
 
@@ -336,7 +333,6 @@ def _backend(*frames: Any) -> Any:
     return None
 
 
-METRICS = ("error", "kuiper", "multi_calibration", "multi_ablate", "expectation")
 THRESHOLD = 0.5
 
 
@@ -378,7 +374,7 @@ class AuditTable(Result):
         drawn = f"{pluralize(len(self.seeds), 'seed')} (seed {self.seed})"
         lines = [f"{pluralize(self.n, 'row')}, {pluralize(self.subpopulations, 'subpopulation')}, {drawn}"]
         lines.append(" " * 19 + "".join(f"{model.name:>{width}}" for model in self.models))
-        for metric in METRICS:
+        for metric in (part.name for part in fields(AuditedModel)[1:]):
             collected = [getattr(model, metric) for model in self.models]
             lines.append(f"{metric:<19}" + "".join(f"{one.value:>{width}.4g}" for one in collected))
             if any(one.margin for one in collected):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ class Strata:
         """Return what each entry adds to a curve, with a fixed random key per place."""
         keys = np.random.default_rng(0).random(len(self))
         residual = self.outcome - self.predicted
-        return Terms(np.column_stack((self.prediction, self.weight, residual, keys)), False, statistic)
+        return Terms(np.column_stack((self.prediction, self.weight, residual, keys)), statistic)
 
     def scaled(self) -> Strata:
         """Return the same with weights in units of the heaviest, as far as the cells know it."""
@@ -203,6 +203,8 @@ class StrataNull:
     Every record is an event with the mean prediction of its cell: exact where the cell holds one prediction
     and its records weigh the same.
     """
+
+    skewness: ClassVar[float] = 0.0  # signs alone lack it
 
     strata: Strata
     statistic: StatisticName

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,8 @@ from calibrant.groups.compare_groups_result import (
     WithinGroup,
 )
 from calibrant.groups.rules import written_labels
-from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
-from calibrant.inference.gap_interval import Codes, row_interval
+from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_test, log_odds_slope
+from calibrant.inference.gap_interval import row_interval
 from calibrant.inference.null import ClusterSummary
 from calibrant.inference.odds_shift import common_shift, odds_of
 from calibrant.inference.pvalues import MORE_DRAWS, holm
@@ -34,7 +34,6 @@ from calibrant.inputs import flag, open_share
 from calibrant.metrics.scores import decompose
 from calibrant.parallel import DRAWS, checked_draws, recorded_seed
 from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
-from calibrant.results import Array
 
 Method = Literal["auto", "permutation", "approximate", "exact"]
 METHODS = ("auto", "permutation", "approximate")
@@ -181,41 +180,44 @@ def compare_column(
     clusters: Clusters | None = None,
 ) -> GroupComparison:
     """Compare the groups of one coded column, whose codes belong to the checked rows one by one."""
-    about = None
+    outcome, group = checked.outcome.astype(np.float64), column.codes.astype(np.intp)
+    about, cluster = "", None
+    weight = None if checked.weight is None else checked.weight / checked.weight.max()
     if clusters is not None and not clusters.all_single:
-        weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
-        about = ClusterSummary.of_rows(clusters, checked.outcome, checked.prediction, weight)
-    rows = _Rows.of(column, checked, None if about is None else clusters)
-    plain = checked.weight is None or rows.cluster is not None
+        mass = np.ones(len(checked)) if weight is None else weight
+        about = str(ClusterSummary.of_rows(clusters, checked.outcome, checked.prediction, mass))
+        keys = (*(() if weight is None else (checked.weight,)), outcome, checked.prediction, group)
+        cluster = clusters.by_content(*keys).codes
+    plain = weight is None or cluster is not None
     limit = max_permuted if plain else min(max_permuted, MAX_WEIGHTED)
     permuted = method in ("permutation", "exact") or (method == "auto" and len(checked) <= limit)
     names = written_labels(column)
-    scores = rows.scores(range(len(names)))
-    pairs = _differences(names, rows, scores, confidence) if len(names) <= MAX_PAIRED else ()
+    scores = StratifiedScores.of(checked.prediction, outcome, group, len(names), weight, cluster)
+    pairs = _differences(names, scores, confidence) if len(names) <= MAX_PAIRED else ()
     draws_for_all = draws if permuted and len(pairs) != 1 else 0
-    pvalue, _, drawn = difference_tests(scores, None, draws_for_all, seed, confidence)
+    pvalue, drawn = difference_test(scores, draws_for_all, seed, confidence)
     reason = "" if permuted else "as requested" if method == "approximate" else f"more than {limit:,} rows"
-    certain = (rows.prediction == 0) | (rows.prediction == 1)
+    certain = (scores.prediction == 0) | (scores.prediction == 1)
     return GroupComparison(
         column=column.name,
         groups=tuple(
-            _level(name, rows.take(rows.group == code), confidence) for code, name in enumerate(names)
+            _level(name, scores, scores.group == code, confidence) for code, name in enumerate(names)
         ),
         differences=pairs,
         pvalue=pairs[0].pvalue if len(pairs) == 1 else pvalue,  # one test of two groups, not two
-        trend=_trend(column, rows, scores, draws if permuted else 0, seed, confidence) if in_order else None,
+        trend=_trend(column, scores, draws if permuted else 0, seed, confidence) if in_order else None,
         ordered=in_order,
         confidence=confidence,
-        method=("signs" if about else "permutation") if permuted else "approximate",
+        method="approximate" if not permuted else "permutation" if cluster is None else "signs",
         n=len(checked),
         dropped=checked.dropped,
         certain=int(np.count_nonzero(certain)),
-        wrong=int(np.count_nonzero(rows.outcome[certain] != rows.prediction[certain])),
+        wrong=int(np.count_nonzero(scores.outcome[certain] != scores.prediction[certain])),
         draws=drawn or (draws if permuted else 0),
         seed=seed,
         reason=reason,
         comparable=scores.rank > 0,
-        clusters=str(about or ""),
+        clusters=about,
     )
 
 
@@ -246,38 +248,12 @@ def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
     return column
 
 
-class _Rows(NamedTuple):
-    group: Codes
-    prediction: Array
-    outcome: Array
-    weight: Array | None
-    cluster: Codes | None
-
-    @classmethod
-    def of(cls, column: Column, checked: ValidRows, clusters: Clusters | None) -> _Rows:
-        """Put rows in an order that does not depend on theirs, so that sums agree in the last digit."""
-        outcome, weight = checked.outcome.astype(np.float64), checked.weight
-        keys = (*(() if weight is None else (weight,)), outcome, checked.prediction, column.codes)
-        weight = None if weight is None else weight / weight.max()
-        cluster = None if clusters is None else clusters.by_content(*keys).codes
-        rows = cls(column.codes.astype(np.intp), checked.prediction, outcome, weight, cluster)
-        return rows.take(np.lexsort(keys))
-
-    def take(self, which: npt.NDArray[Any]) -> _Rows:
-        return _Rows._make(None if column is None else column[which] for column in self)
-
-    def scores(self, codes: Sequence[int]) -> StratifiedScores:
-        place = np.full(int(self.group.max()) + 1, -1)
-        place[list(codes)] = np.arange(len(codes))
-        _, p, y, weight, cluster = rows = self.take(place[self.group] >= 0)
-        if cluster is not None:
-            cluster = np.unique(cluster, return_inverse=True)[1]
-        return StratifiedScores.of(p, y, place[rows.group], len(codes), weight, cluster)
-
-
-def _level(name: str, rows: _Rows, confidence: float) -> GroupLevel:
-    forecasts = Forecasts(rows.outcome, rows.prediction, sample_weight=rows.weight)
-    scores = decompose(forecasts)
+def _level(
+    name: str, scores: StratifiedScores, inside: npt.NDArray[np.bool_], confidence: float
+) -> GroupLevel:
+    p, y, weight, _ = rows = scores.rows(inside)
+    forecasts = Forecasts(y, p, sample_weight=weight)
+    brier = decompose(forecasts)
     predicted, happened = forecasts.mean_prediction, forecasts.base_rate
     return GroupLevel(
         name,
@@ -285,26 +261,28 @@ def _level(name: str, rows: _Rows, confidence: float) -> GroupLevel:
         predicted,
         happened,
         happened - predicted,
-        *row_interval(*rows[1:], confidence),
-        *_odds(rows, confidence),
-        brier=scores.score,
-        miscalibration=scores.miscalibration,
-        discrimination=scores.discrimination,
+        *row_interval(*rows, confidence),
+        *_odds(scores, inside, confidence),
+        brier=brier.score,
+        miscalibration=brier.miscalibration,
+        discrimination=brier.discrimination,
     )
 
 
-def _odds(rows: _Rows, confidence: float) -> tuple[float, float, float]:
+def _odds(
+    scores: StratifiedScores, inside: npt.NDArray[np.bool_], confidence: float
+) -> tuple[float, float, float]:
     """Return the factor between observed and predicted odds, and those that reach the rate's interval.
 
     Predictions of exactly 0 and 1, which no factor moves, are left out.
     """
-    _, p, y, weight, _ = rows = rows.take((rows.prediction > 0) & (rows.prediction < 1))
+    p, y, weight, _ = rows = scores.rows(inside & (scores.prediction > 0) & (scores.prediction < 1))
     if len(p) == 0:
         return float("nan"), 0.0, float("inf")
     mass = np.ones(len(p)) if weight is None else weight / weight.max()
     logits, total = logit(p, 0.0), float(mass.sum())
     events, others = float(mass @ y), float(mass @ (1 - y))
-    gap, (low, high) = float(mass @ (y - p)) / total, row_interval(*rows[1:], confidence)
+    gap, (low, high) = float(mass @ (y - p)) / total, row_interval(*rows, confidence)
 
     def factor(more: float) -> float:
         wanted, rest = events + total * more, others - total * more
@@ -319,28 +297,26 @@ def _odds(rows: _Rows, confidence: float) -> tuple[float, float, float]:
 
 
 def _differences(
-    names: Sequence[str], rows: _Rows, whole: StratifiedScores, confidence: float
+    names: Sequence[str], scores: StratifiedScores, confidence: float
 ) -> tuple[GroupDifference, ...]:
     chosen = list(combinations(range(len(names)), 2))
-    scores = [whole] if len(chosen) == 1 else [rows.scores(pair) for pair in chosen]
-    compared = [compare_pair(one, confidence) for one in scores]
+    compared = [compare_pair(scores.among(pair), confidence) for pair in chosen]
     adjusted = holm([pair.pvalue for pair in compared])
-    differences = []
-    for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True):
-        odds, lower, upper = map(odds_of, pair[:3])
-        differences.append(GroupDifference(names[i], names[j], odds, lower, upper, pair.pvalue, p))
-    return tuple(differences)
+    return tuple(
+        GroupDifference(
+            names[i], names[j], odds_of(pair.shift), odds_of(pair.lower), odds_of(pair.upper), pair.pvalue, p
+        )
+        for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True)
+    )
 
 
-def _trend(
-    column: Column, rows: _Rows, whole: StratifiedScores, draws: int, seed: int, confidence: float
-) -> Trend | None:
+def _trend(column: Column, whole: StratifiedScores, draws: int, seed: int, confidence: float) -> Trend | None:
     placed = [code for code, label in enumerate(column.labels) if label is not None]
     if len(placed) < 3:
         return None
-    scores = whole if len(placed) == whole.n_groups else rows.scores(placed)
+    scores = whole.among(placed)
     place = np.arange(len(placed), dtype=np.float64)
-    _, pvalue, _ = difference_tests(scores, place, draws, seed, confidence)
+    pvalue, _ = difference_test(scores, draws, seed, confidence, place)
     slope = log_odds_slope(scores, place) if scores.rank else 0.0
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"
     names = written_labels(column)

@@ -19,7 +19,7 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
-from calibrant.inference.pvalues import could_flip, holm
+from calibrant.inference.pvalues import could_flip, holm, is_rejected
 from calibrant.results import Result, Table, TableCell, html_paragraphs, number_cell, text_cell
 
 INTERVALS_NOTE = (
@@ -149,8 +149,8 @@ class GroupComparison(Result):
     @property
     def real(self) -> tuple[GroupDifference, ...]:
         """The pairs whose adjusted p-value is at most 1 - confidence, the clearest first."""
-        most = 1 - self.confidence + 1e-12
-        return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
+        found = (pair for pair in self.differences if is_rejected(pair.adjusted, self.confidence))
+        return tuple(sorted(found, key=lambda pair: pair.adjusted))
 
     def __repr__(self) -> str:
         found = self._written(self.pvalue)
@@ -170,7 +170,6 @@ class GroupComparison(Result):
         """Say in which values of the second column the groups differ, and in which there is a trend."""
         if not self.within_column:
             return []
-        level = 1 - self.confidence + 1e-12
         found = {
             f"the groups of {self.column} differ": {part.name: part.adjusted for part in self.within},
             f"there is a trend along {self.column}": {
@@ -180,7 +179,7 @@ class GroupComparison(Result):
         sentences = []
         for what, adjusted in found.items():
             ranked = sorted(adjusted.items(), key=lambda one: one[1])
-            sure = [f"{name} ({pvalue_phrase(p)})" for name, p in ranked if p <= level]
+            sure = [f"{name} ({pvalue_phrase(p)})" for name, p in ranked if is_rejected(p, self.confidence)]
             where = f"in {len(sure):,} of {len(ranked):,}: {', '.join(sure)}"
             where = where if sure else f"in none of {len(ranked):,}"
             sentences += [f"Within {self.within_column}, {what} beyond chance {where}."] if ranked else []
@@ -212,7 +211,7 @@ class GroupComparison(Result):
             return f"The {which} cannot be compared: {why}. {ends}."
         if self.undecided:
             return f"Undecided whether the {which} differ ({p}). Farthest apart: {ends}."
-        if self.pvalue <= 1 - self.confidence + 1e-12:
+        if is_rejected(self.pvalue, self.confidence):
             return f"Predictions do not mean the same for the {which} ({p}). Farthest apart: {ends}."
         alone = "Apart from a trend, the" if self._drifts() else "The"
         return (
@@ -229,7 +228,7 @@ class GroupComparison(Result):
         return f" At equal predictions the odds of two groups could still differ by {factor}."
 
     def _drifts(self) -> bool:
-        return self.trend is not None and self.trend.pvalue <= 1 - self.confidence + 1e-12
+        return self.trend is not None and is_rejected(self.trend.pvalue, self.confidence)
 
     def _written(self, pvalue: float) -> str:
         return pvalue_phrase(pvalue, self.draws if self.simulated else 0)

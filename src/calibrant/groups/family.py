@@ -81,52 +81,49 @@ class RandomWords:
         return taken.reshape(shape)
 
 
-@dataclass(slots=True, eq=False)
 class FamilyNull:
-    """Simulated outcomes of every record in every draw, one bit each; with `signs`, signs of residuals.
+    """Simulated outcomes of every record in every draw, one bit each; with `clusters`, a fair sign for each.
 
     A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. Where the
     mean is the statistic, all predictions are written as equal: the range is how far from 0 the curve ends.
     """
 
-    records: Records
-    variant: Variant
-    draws: int
-    bits: Words
-    steps: Array
-    words: RandomWords
-    signs: bool = False
-
-    @classmethod
-    def simulate(
-        cls,
+    def __init__(
+        self,
         records: Records,
         variant: Variant,
         draws: int,
         random_words: RandomWords,
         clusters: Clusters | None = None,
-    ) -> FamilyNull:
-        """Draw every outcome with the predicted probability, or a fair sign for every cluster."""
-        p, n = records.prediction, len(records)
+    ) -> None:
+        self.records, self.variant, self.draws = records, variant, draws
+        self.words, self.clusters = random_words, clusters
+        p, n, words = records.prediction, len(records), -(-draws // LANES)
         weight = variant.weights(p, records.outcome, records.weight)
-        value = np.zeros(n) if variant.statistic == "mean" else p
-        words = -(-draws // LANES)
         if clusters is not None:
-            coins = random_words(clusters.number, words)
-            residual = weight * (records.outcome - p)
-            steps = np.column_stack((value, residual, -residual))
-            return cls(records, variant, draws, coins[clusters.codes], steps, random_words, signs=True)
-        bits = np.empty((n, words), dtype=np.uint64)
-        settle = _worth_compiling(settle_coins, n * draws)
-        for start in range(0, n, NULL_BLOCK):
-            part = slice(start, start + NULL_BLOCK)
-            bits[part] = bernoulli_words(p[part], words, random_words, settle or _settle_by_numpy)
-        steps = np.column_stack((value, weight * (1.0 - p), -weight * p))
-        return cls(records, variant, draws, bits, steps, random_words)
+            self.bits = random_words(clusters.number, words)[clusters.codes]
+            up = weight * (records.outcome - p)
+            down = -up
+        else:
+            up, down = weight * (1.0 - p), -weight * p
+            self.bits = np.empty((n, words), dtype=np.uint64)
+            settle = _worth_compiling(settle_coins, n * draws) or _settle_by_numpy
+            for start in range(0, n, NULL_BLOCK):
+                part = slice(start, start + NULL_BLOCK)
+                self.bits[part] = bernoulli_words(p[part], words, random_words, settle)
+        self.steps = np.column_stack((np.zeros(n) if variant.statistic == "mean" else p, up, down))
+
+    @property
+    def skewness(self) -> float:
+        """The skewness of a residual, from the sums that share a sign, which has none."""
+        if self.clusters is None:
+            return 0.0
+        residuals = self.records.weight * (self.records.outcome - self.records.prediction)
+        return skewness_of_mean(self.clusters.total(residuals)) * math.sqrt(self.records.n)
 
     def z(self, batch: Batch, deviation: Array) -> Array:
         """Return the simulated z, one row per subpopulation, one column per draw."""
-        if not (self.signs or self.variant.weights_fixed):
+        if not (self.clusters or self.variant.weights_fixed):
             return self._z_draw_by_draw(batch)
         lists = batch.lists
         self.words.steps += len(lists.members) * self.draws
@@ -181,12 +178,6 @@ class FamilyNull:
             terms = self.variant.terms(records.prediction, one, records.weight)
             out[:, draw] = batch.measure(terms).z
         return out
-
-
-def skewness_of_signs(records: Records, clusters: Clusters) -> float:
-    """Return the skewness of a residual, from the sums that share a sign, which has none."""
-    sums = clusters.total(records.weight * (records.outcome - records.prediction))
-    return skewness_of_mean(sums) * math.sqrt(len(records))
 
 
 def _worth_compiling(kernel: Any, steps: int) -> Callable[..., Any] | None:
@@ -307,7 +298,6 @@ class TestFamily:
     plain: Terms | None = None  # by the records' own weights, where `terms` has others
     clusters: Clusters | None = None
     expected: int = 0
-    skewness: float = 0.0  # of residuals that only have random signs: see `SignNull.allowance`
     rules: list[Rule] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
@@ -400,15 +390,18 @@ class TestFamily:
         return np.concatenate([getattr(part, name) for part in (self.described if described else self.parts)])
 
     def pvalues(self) -> Array | None:
-        against = self._column("direction") * self.skewness < 0
-        allowance = SKEWNESS_ALLOWANCE * abs(self.skewness) / np.sqrt(self._column("size"))
+        if self.null is None:
+            return None
+        skewness = self.null.skewness  # its allowance is explained in `SignNull.allowance`
+        against = self._column("direction") * skewness < 0
+        allowance = SKEWNESS_ALLOWANCE * abs(skewness) / np.sqrt(self._column("size"))
         tested = np.maximum(self._column("tested") - np.where(against, allowance, 0.0), 0.0)
         if self.simulated:
             simulated = np.concatenate(self.simulated)
             self.exceeded = self.exceeded + stepdown_counts(tested, simulated)
             self.drawn += simulated.shape[1]
             self.simulated.clear()
-        return stepdown_pvalues(tested, self.exceeded, self.drawn) if self.drawn else None
+        return stepdown_pvalues(tested, self.exceeded, self.drawn)
 
     def draw_until_decided(self, again: Callable[[int], TestFamily], draws: int) -> None:
         """Draw more while other draws could change which subpopulations are wrong.

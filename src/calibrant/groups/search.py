@@ -17,7 +17,7 @@ from calibrant.columns import Column, code_columns
 from calibrant.errors import TooFewRecordsError
 from calibrant.formatting import dropped_note, pluralize
 from calibrant.groups.audit_result import Group, NotTested
-from calibrant.groups.family import FamilyNull, RandomWords, TestFamily, skewness_of_signs
+from calibrant.groups.family import FamilyNull, RandomWords, TestFamily
 from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.statistics import ROWS, StatisticName, Terms, Variant, VariantName
 from calibrant.groups.subpopulations import Lists, everyone
@@ -197,15 +197,12 @@ def search_groups(
     theirs = [column.take(others.rows) for column in columns]
     batch = Lists.of(list(named), [node.members_among(theirs) for node in named.values()])
     terms, own = kind.terms_of(others)
-    random_words, signs = RandomWords(np.random.default_rng(null_seed), len(others) * draws), None
-    skewness = 0.0
-    if kind.real:
-        signs = Clusters.of_single_records(len(others))
-        skewness = skewness_of_signs(others, signs)
+    random_words = RandomWords(np.random.default_rng(null_seed), len(others) * draws)
+    signs = Clusters.of_single_records(len(others)) if kind.real else None
 
     def run(count: int) -> TestFamily:
-        null = FamilyNull.simulate(others, kind, count, random_words, signs)
-        family = TestFamily(others, terms, null, min_size, plain=own, skewness=skewness)
+        null = FamilyNull(others, kind, count, random_words, signs)
+        family = TestFamily(others, terms, null, min_size, plain=own)
         family.take(everyone(len(others)), 1)
         family.take(batch, len(batch))
         return family

@@ -32,12 +32,12 @@ StatisticName = Literal["kuiper", "mean"]
 class Terms:
     """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key.
 
-    Tests divide by sums of `pooled` variances, the mean squares of all records with about the same
-    prediction, since few skewed residuals in a group say little of their variance.
+    With `pooled`, variances are estimated for each subpopulation by eq. (6), and tests divide by sums of
+    `pooled` variances, the mean squares of all records with about the same prediction, since few skewed
+    residuals in a group say little of their variance.
     """
 
     rows: Array
-    successive: bool  # whether variances are estimated for each subpopulation, by eq. (6)
     statistic: StatisticName = "kuiper"
     pooled: Array | None = None
 
@@ -115,10 +115,10 @@ class Variant:
 
         map_threads(fill, range(0, len(prediction), BLOCK))
         if not self.real:
-            return Terms(rows, False, self.statistic)
+            return Terms(rows, self.statistic)
         stratum = prediction_strata(prediction)
         mean = np.bincount(stratum, rows[:, 2] ** 2) / np.bincount(stratum)
-        return Terms(rows, True, self.statistic, np.asarray(mean[stratum]))
+        return Terms(rows, self.statistic, np.asarray(mean[stratum]))
 
     def terms_of(self, records: Records) -> tuple[Terms, Terms | None]:
         """Return the terms of records, and those by their own weights where W is another."""

@@ -7,6 +7,7 @@ borrowed from the predictions, so the tests hold when the model is wrong. They a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -73,6 +74,7 @@ def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Arr
 class StratifiedScores:
     """Records in strata of the prediction, and by how much each group exceeds its strata."""
 
+    prediction: Array
     stratum: Codes
     group: Codes
     outcome: Array
@@ -94,11 +96,13 @@ class StratifiedScores:
         """Sort the records, so that the order of the rows does not matter."""
         if weight is not None and np.ptp(weight) <= ROUNDING * weight.max():
             weight = None
-        mass = np.ones(len(prediction)) if weight is None else weight / weight.mean()
         keys = (outcome, group, prediction)
-        order = np.lexsort(keys if weight is None else (mass, *keys))
-        p, y, mass = prediction[order], outcome[order], mass[order]
+        order = np.lexsort(keys if weight is None else (weight, *keys))
+        p, y, mass = prediction[order], outcome[order], np.ones(len(order))
+        if weight is not None:
+            mass = weight[order] / weight[order].mean()
         return cls(
+            p,
             prediction_strata(p),
             group[order],
             y,
@@ -107,6 +111,22 @@ class StratifiedScores:
             None if cluster is None else cluster[order],
             n_groups,
         )
+
+    def rows(self, which: npt.NDArray[Any]) -> tuple[Array, Array, Array | None, Codes | None]:
+        """Return prediction, outcome, weight and cluster of some records."""
+        weight, cluster = (None if one is None else one[which] for one in (self.weight, self.cluster))
+        return self.prediction[which], self.outcome[which], weight, cluster
+
+    def among(self, groups: Sequence[int]) -> StratifiedScores:
+        """Return the scores of some of the groups alone, numbered in the order given."""
+        if len(groups) == self.n_groups:
+            return self
+        place = np.full(self.n_groups, -1)
+        place[list(groups)] = np.arange(len(groups))
+        which = place[self.group] >= 0
+        p, y, weight, cluster = self.rows(which)
+        cluster = None if cluster is None else np.unique(cluster, return_inverse=True)[1]
+        return StratifiedScores.of(p, y, place[self.group[which]], len(groups), weight, cluster)
 
     @cached_property
     def mass(self) -> Array:
@@ -128,10 +148,13 @@ class StratifiedScores:
     @cached_property
     def residual(self) -> Array:
         """Weight times outcome minus recalibrated prediction, centered within strata; 0 if not shared."""
-        error = self.outcome - expit(self.logits)
-        mean = np.bincount(self.stratum, self.mass * error) / np.bincount(self.stratum, self.mass)
         shared = np.isin(self.stratum, self.shared_strata)
-        return np.where(shared, self.mass * (error - mean[self.stratum]), 0.0)
+        return np.where(shared, self.mass * self.centered(self.outcome - expit(self.logits)), 0.0)
+
+    def centered(self, values: Array) -> Array:
+        """Return values minus their mean in each stratum."""
+        mean = np.bincount(self.stratum, self.mass * values) / np.bincount(self.stratum, self.mass)
+        return np.asarray(values - mean[self.stratum])
 
     @cached_property
     def sums(self) -> Array:
@@ -209,7 +232,7 @@ class StratifiedScores:
         return float(place @ self.sums) / np.sqrt(variance) if variance > 0 else 0.0
 
     def draw(self, place: Array | None, draws: int, seed: int) -> Array:
-        """Simulate the statistic, and that of a trend along places, under the null: two columns."""
+        """Simulate the statistic, or that of a trend along places, under the null."""
         width = round(np.sqrt(len(self.group)))
         if self.weight is not None and self.cluster is None:
             work = partial(self._weighted_draws, place)
@@ -218,8 +241,9 @@ class StratifiedScores:
             work = partial(self._drawn_sums, len(self.group) * draws >= MIN_SHUFFLES_COMPILED)
             self.known_sums[draws, seed] = in_blocks(work, draws, width=width, seed=seed)
         drawn = self.known_sums[draws, seed]
-        quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse, drawn)
-        return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
+        if place is not None:
+            return _trends(drawn, self.covariance, place)
+        return np.asarray(np.einsum("ij,jk,ik->i", drawn, self.inverse, drawn))
 
     @cached_property
     def known_sums(self) -> dict[tuple[int, int], Array]:
@@ -263,8 +287,9 @@ class StratifiedScores:
                 spread = np.broadcast_to(values, label.shape).ravel()
                 table += np.bincount(label.ravel(), spread, rows * self.n_groups).reshape(rows, -1)
         covariance = _weighted_covariance(squares, counts, np.diff(self.starts))
-        quadratic = [float(s @ _pseudo_inverse(c) @ s) for s, c in zip(sums, covariance, strict=True)]
-        return np.column_stack((quadratic, _trends(sums, covariance, place)))
+        if place is not None:
+            return _trends(sums, covariance, place)
+        return np.array([s @ _pseudo_inverse(c) @ s for s, c in zip(sums, covariance, strict=True)])
 
 
 @compiled
@@ -296,40 +321,37 @@ def _pseudo_inverse(covariance: Array) -> Array:
     return np.asarray((vectors[:, used] / values[used]) @ vectors[:, used].T)
 
 
-def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
+def _trends(sums: Array, covariance: Array, place: Array) -> Array:
     """Return absolute slopes along places in standard deviations, one per row of sums."""
-    if place is None:
-        return np.zeros(len(sums))
     variance = np.maximum(np.asarray(place @ covariance @ place), 1e-300)
     return np.asarray(np.abs(sums @ place) / np.sqrt(variance))
 
 
-def difference_tests(
-    scores: StratifiedScores, place: Array | None, draws: int, seed: int, confidence: float = 0.95
-) -> tuple[float, float, int]:
-    """Return the p-value of any difference between groups, of a trend along places if any, and the draws.
+def difference_test(
+    scores: StratifiedScores, draws: int, seed: int, confidence: float = 0.95, place: Array | None = None
+) -> tuple[float, int]:
+    """Return the p-value of any difference between groups, or of a trend along places, and the draws.
 
     Simulated p-values of weighted or clustered records are at least as large as those of the limit law, which
     are all there is without draws: studentized draws reject too often where few records carry most weight.
     """
     from scipy.special import ndtr
 
-    observed: list[float] = [scores.statistic]
-    limits = [scores.limit_pvalue()]
-    if place is not None:
-        observed.append(abs(scores.trend_statistic(place)))
-        limits.append(min(1.0, 2 * float(ndtr(-observed[1]))))
-    pvalues, simulated = limits, np.empty((0, 2))
-    careful = scores.weight is not None or scores.cluster is not None
+    if place is None:
+        observed, limit = scores.statistic, scores.limit_pvalue()
+    else:
+        observed = abs(scores.trend_statistic(place))
+        limit = min(1.0, 2 * float(ndtr(-observed)))
+    pvalue, simulated = limit, np.empty(0)
+    least = limit if scores.weight is not None or scores.cluster is not None else 0.0
     if draws and scores.rank:
         for block, more in enumerate((draws, (MORE_DRAWS - 1) * draws)):
-            simulated = np.concatenate((simulated, scores.draw(place, more, seed + block)))
-            reached = np.sum(simulated[:, : len(observed)] >= np.multiply(observed, 1 - ROUNDING), axis=0)
-            pvalues = ((1 + reached) / (1 + len(simulated))).tolist()
-            pvalues = list(map(max, pvalues, limits)) if careful else pvalues
-            if not could_flip(pvalues[-1], draws, 1 - confidence):
+            simulated = np.append(simulated, scores.draw(place, more, seed + block))
+            reached = int(np.count_nonzero(simulated >= observed * (1 - ROUNDING)))
+            pvalue = max((1 + reached) / (1 + len(simulated)), least)
+            if not could_flip(pvalue, draws, 1 - confidence):
                 break
-    return pvalues[0], pvalues[-1], len(simulated)
+    return pvalue, len(simulated)
 
 
 class PairDifference(NamedTuple):
@@ -370,12 +392,13 @@ class OverallCurve:
         *,
         rates: bool = True,
     ) -> None:
-        mass = np.ones(len(outcome)) if weight is None else weight / weight.mean()
+        self._plain, self._rates = weight is None and cluster is None, rates
+        weight = None if weight is None else weight / weight.mean()
+        mass = np.ones(len(outcome)) if weight is None else weight
         stratum = prediction_strata(prediction)
         logits = recalibrated_logits(prediction, outcome, mass) if rates else np.zeros(len(outcome))
-        self._all = StratifiedScores(stratum, np.zeros_like(stratum), outcome, logits, weight, cluster, 2)
-        self._mass, self._rates = mass, rates
-        self._plain = weight is None and cluster is None
+        none = np.zeros_like(stratum)
+        self._all = StratifiedScores(prediction, stratum, none, outcome, logits, weight, cluster, 2)
         self._binary = rates and bool(np.all((outcome == 0) | (outcome == 1)))
         self._size = np.bincount(stratum, mass)
         error = outcome - (expit(logits) if rates else prediction)
@@ -384,11 +407,8 @@ class OverallCurve:
 
     def _centered(self, values: Array) -> tuple[Array, Array]:
         """Return weighted values minus the mean of their stratum, and their variance in each stratum."""
-        stratum = self._all.stratum
-        mean = np.bincount(stratum, self._mass * values) / self._size
-        centered = self._mass * (values - mean[stratum])
-        count = np.bincount(stratum)
-        return centered, np.bincount(stratum, centered**2) / np.maximum(count - 1, 1)
+        centered, stratum = self._all.mass * self._all.centered(values), self._all.stratum
+        return centered, np.bincount(stratum, centered**2) / np.maximum(np.bincount(stratum) - 1, 1)
 
     def pvalue(self, members: npt.NDArray[Any]) -> float:
         """Return the p-value of some records against all others, in level or in slope."""
@@ -403,7 +423,7 @@ class OverallCurve:
         """Return the p-value of the mean difference between some records and all others."""
         if not (self._plain and self._binary and self._variance(self._level, members) <= MAX_EXACT_VARIANCE):
             return self._normal_pvalue(self._level, members)
-        group = np.ones(len(self._mass), dtype=np.intp)
+        group = np.ones(len(self._all.stratum), dtype=np.intp)
         group[members] = 0
         return compare_pair(replace(self._all, group=group), 0.95).pvalue
 
@@ -418,7 +438,7 @@ class OverallCurve:
             variance = self._variance(values, members)
             z = float(values[0][members].sum()) / np.sqrt(variance) if variance > 0 else 0.0
             return max(MIN_PVALUE, 2 * float(ndtr(-abs(z))))
-        stratum, mass = self._all.stratum, self._mass
+        stratum, mass = self._all.stratum, self._all.mass
         terms = -np.bincount(stratum[members], mass[members], len(self._size))[stratum] / self._size[stratum]
         terms[members] += 1
         terms *= values[0]
@@ -480,10 +500,7 @@ def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
     """Return the change of the log odds per unit of place, at equal predictions."""
-    at = place[scores.group]
-    mean = np.bincount(scores.stratum, scores.mass * at) / np.bincount(scores.stratum, scores.mass)
-    at = at - mean[scores.stratum]
-    slope = 0.0
+    at, slope = scores.centered(place[scores.group]), 0.0
     for _ in range(50):
         rate = expit(scores.logits + slope * at)
         spread = float((scores.mass * rate * (1 - rate)) @ at**2)

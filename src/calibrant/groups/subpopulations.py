@@ -79,11 +79,9 @@ class Lists:
             segment_curves(self.members, offsets, terms.rows, sums[part], ends[part])
 
         self.share_out(run)
-        if terms.successive:
-            sums[:, 3] = 0.0
-            successive_variances(self.members, self.offsets, terms.rows, sums[:, 3])
         if terms.pooled is None:
             return curves_of(sums, ends, terms)
+        successive_variances(self.members, self.offsets, terms.rows, sums[:, 3])
         added = np.append(0.0, np.cumsum(terms.pooled[self.members]))
         return curves_of(sums, ends, terms, np.diff(added[self.offsets]))
 
@@ -149,7 +147,7 @@ class Partition:
         return replace(everything.select(self.kept.tolist()), rules=self.rules)
 
     def measure(self, terms: Terms) -> Curves:
-        if terms.successive:
+        if terms.pooled is not None:
             return self.lists.measure(terms)
         sums, ends = np.empty((len(self.codes), SUMS)), np.empty((len(self.codes), 4), dtype=np.int64)
         partition_curves(self.cell, terms.rows, sums, ends)

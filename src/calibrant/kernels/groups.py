@@ -257,25 +257,17 @@ def _advance(
                 c2 = c1 + (up2 if bits2 & lane else down2)
                 c3 = c2 + (up3 if bits3 & lane else down3)
                 curve[t] = c3
-                top[t] = _higher(_higher(_higher(_higher(high, c0), c1), c2), c3)
-                bottom[t] = _lower(_lower(_lower(_lower(low, c0), c1), c2), c3)
+                top[t] = max(high, c0, c1, c2, c3)
+                bottom[t] = min(low, c0, c1, c2, c3)
             j += 4
             continue
         for t in range(len(curve)):
             curve[t] += up[j] if word[j] & (np.uint64(1) << np.uint64(t)) else down[j]
         if last[j]:
             for t in range(len(curve)):
-                top[t] = _higher(top[t], curve[t])
-                bottom[t] = _lower(bottom[t], curve[t])
+                top[t] = max(top[t], curve[t])
+                bottom[t] = min(bottom[t], curve[t])
         j += 1
-
-
-def _higher(a: float, b: float) -> float:
-    return a if a > b else b
-
-
-def _lower(a: float, b: float) -> float:
-    return a if a < b else b
 
 
 @compiled
@@ -322,9 +314,6 @@ def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -
     for i in range(len(part)):
         k = part[i]
         if terms[i, 0] != value_of[k]:
-            if high[k] > low[k]:
-                extremes[k, 0] = max(extremes[k, 0], before[k] + under[k])
-                extremes[k, 1] = min(extremes[k, 1], before[k] - over[k])
             value_of[k], before[k] = terms[i, 0], curve[k]
             under[k], over[k], low[k], high[k] = 0.0, 0.0, np.inf, -np.inf
         curve[k] += terms[i, 2]
@@ -332,7 +321,6 @@ def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -
         over[k] += within[i, 1]
         low[k] = min(low[k], within[i, 2])
         high[k] = max(high[k], within[i, 3])
-    for k in range(parts):
-        if high[k] > low[k]:
+        if high[k] > low[k]:  # sums only grow: those of the whole cell count in the end
             extremes[k, 0] = max(extremes[k, 0], before[k] + under[k])
             extremes[k, 1] = min(extremes[k, 1], before[k] - over[k])
