@@ -58,10 +58,7 @@ def paired_runs(
 
 def _run_cost(values: Floats, running: Floats, start: int, stop: int, mean: float, alpha: float) -> float:
     if alpha != 1.0:
-        total = 0.0
-        for k in range(start, stop):
-            total += abs(values[k] - mean) ** alpha
-        return total
+        return (np.abs(values[start:stop] - mean) ** alpha).sum()  # type: ignore[no-any-return]
     low = start + np.searchsorted(values[start:stop], mean)
     left = mean * (low - start) - (running[low] - running[start])
     right = (running[stop] - running[low]) - mean * (stop - low)

@@ -225,17 +225,17 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         return self.__name__  # pickled by name, as a function is
 
 
-def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
-    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns."""
-    return _accepting(core, clusters=False)  # type: ignore[no-any-return]
-
-
 def accepts_clusters(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
-    """Do the same for a function that heeds which rows belong together, given as ``clusters=``."""
-    return _accepting(core, clusters=True)  # type: ignore[no-any-return]
+    """Do what accepts_rows does, for a function that heeds which rows belong together (``clusters=``)."""
+    return accepts_rows(core, clusters=True)
 
 
-def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
+def accepts_rows(
+    core: Callable[Concatenate[Forecasts, P], R_co], *, clusters: bool = False
+) -> OfRows[P, R_co]:
+    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns."""
+    function: Callable[..., R_co] = core
+
     @functools.wraps(core)
     def call(
         y_true: Any,
@@ -256,13 +256,13 @@ def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
         made = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
         if given.extra.get("clusters") is not None:
             made = made.with_clusters(given.extra["clusters"], missing)
-        return core(made, **options)
+        return function(made, **options)
 
     call.__doc__ = with_parameters(core, ARRAYS + COLUMNS + (CLUSTERS if clusters else ""))
     shown = _signature(core, "outcome", "prediction", "weight", *(["clusters"] if clusters else []))
     returned = inspect.signature(core).return_annotation
     call.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]
-    return call
+    return call  # type: ignore[return-value]
 
 
 def as_forecasts(

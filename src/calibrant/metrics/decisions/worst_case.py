@@ -62,9 +62,12 @@ class ThresholdLossCurve(Result):
     def at(self, mu: npt.ArrayLike) -> Array:
         """Return h at any thresholds in [0, 1]; at a jump the larger limit."""
         asked = probabilities(mu, "mu")
-        place = np.searchsorted(self.thresholds, asked)  # the last threshold is 1
-        between = np.interp(asked, self.mu, self.loss)
-        return np.where(asked == self.thresholds[place], self.peaks[place], between)
+        place = np.clip(np.searchsorted(self.thresholds, asked), 1, len(self.thresholds) - 1)
+        left, right = self.thresholds[place - 1], self.thresholds[place]
+        share = (asked - left) / (right - left)
+        inside = (1 - share) * self.after[place - 1] + share * self.before[place]
+        exact = np.where(asked == left, self.peaks[place - 1], self.peaks[place])
+        return np.where((asked == left) | (asked == right), exact, inside)
 
 
 def hindsight(forecasts: Forecasts) -> Responses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -138,7 +139,9 @@ class _Columns:
         from scipy.optimize import linprog
 
         blend, nodes = 0.5, 20_000
-        while self.open:
+        for rounds in itertools.count(1):
+            if not self.open:
+                return
             costs = self.costs(self.columns)
             equal: Any = {"A_eq": self.columns.T.astype(float), "b_eq": np.ones(self.size)}
             solved: Any = linprog(SCALE * costs, **equal)
@@ -161,6 +164,8 @@ class _Columns:
                 nodes *= 1 if complete else 10
                 if nodes > 50_000_000:
                     return
+            if value - self.lower < 0.8 * self.gap * value and rounds % 3 == 0:
+                self.solve(self.columns, 3.0)
 
     def close(self) -> None:
         """Solve over all groups within tau of the prices: others cost tau more than the bound."""
