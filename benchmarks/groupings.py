@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.harness import RESULTS, machine
-from calibrant.kernels.partitions import grouping_cost
+from calibrant.kernels.partitions import LevelMasses, grouping_cost
 from calibrant.metrics.distance.grouping import Bracket
 from calibrant.metrics.distance.upper import proven_grouping
 
@@ -21,8 +21,8 @@ LEVELS = (14, 20, 30, 40, 60)
 SEEDS = 7  # 5 sizes x 6 kinds x 7 seeds = 210 samples
 
 
-def sample(kind: str, size: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return values, weights and outcomes (weight times rate) of one random sample."""
+def sample(kind: str, size: int, seed: int) -> LevelMasses:
+    """Return the levels of one random sample."""
     rng = np.random.default_rng(seed)
     v, w = np.sort(rng.random(size)), np.ones(size)
     if kind == "uniform":
@@ -42,15 +42,15 @@ def sample(kind: str, size: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.
         w = rng.integers(5, 60, size).astype(float)
         r = rng.binomial(w.astype(int), np.clip(v + 0.1 * np.sin(9 * v), 0, 1)) / w
     w = w / w.sum()
-    return v, w, w * r
+    return LevelMasses(v, w, w * r)
 
 
 def gap_and_seconds(kind: str, size: int, seed: int, seconds: float = 15.0) -> tuple[float, float]:
     """Return the proven relative gap of one sample and the time it took."""
-    v, w, a = sample(kind, size, seed)
+    levels = sample(kind, size, seed)
     begin = perf_counter()
-    apart = Bracket(0.0, grouping_cost(v, w, a, np.arange(size)), np.arange(size))
-    found = proven_grouping(v, w, a, apart, 1.0, seconds)
+    apart = Bracket(0.0, grouping_cost(levels, np.arange(size)), np.arange(size))
+    found = proven_grouping(levels, apart, 1.0, seconds)
     return 1 - found.lower / found.upper if found.upper > 0 else 0.0, perf_counter() - begin
 
 

@@ -12,37 +12,35 @@ from scipy.stats import wasserstein_distance
 import calibrant as cb
 from calibrant.kernels import lower_distance
 from calibrant.kernels.lower_distance_bounds import (
-    ChainLevels,
     ChainPlan,
-    balanced_plan,
+    balanced,
     followed,
     split_onto,
+    taken,
 )
+from calibrant.metrics.distance.lower import level_masses
 
 certify = cb.lower_distance.core
-
-
-def chain_levels(f: cb.Forecasts) -> ChainLevels:
-    return ChainLevels(f.values, f.weights, f.outcomes)
 
 
 @given(sample=samples(), inner=st.lists(st.floats(0.01, 0.99), max_size=5), seed=st.integers(0, 999))
 @settings(max_examples=150)
 def test_a_followed_plan_takes_all_the_mass_and_costs_what_transport_costs(sample, inner, seed):
     """Whatever the plan at the nodes was: mass and mean are those of the outcomes, moves are optimal."""
-    levels = chain_levels(sample.forecasts)
+    levels = level_masses(sample.forecasts)
     nodes = np.unique([0.0, 1.0, *inner])
     nodes = nodes[np.append(True, np.diff(nodes) > 1e-6)]
     nodes[-1] = 1.0
-    absorbed = balanced_plan(nodes, np.random.default_rng(seed).exponential(size=len(nodes)), levels)
-    plan = followed(ChainPlan(nodes, absorbed), split_onto(nodes, levels), levels)
+    absorbed = np.random.default_rng(seed).exponential(size=len(nodes))
+    plan = balanced(ChainPlan(nodes, absorbed), taken(nodes, absorbed), levels)
+    plan = followed(plan, split_onto(nodes, levels), levels)
     places, mass = plan.places(levels)
     assert np.all(np.diff(places) >= 0)
     assert mass.min() >= 0
     assert mass.sum() == pytest.approx(levels.weights.sum(), abs=1e-12)
     assert mass @ places == pytest.approx(levels.outcomes.sum(), abs=1e-12)
     moved = 0.0
-    for own, share in zip(levels.masses(slice(None)), (1 - places, places), strict=True):
+    for own, share in zip(levels.of_outcomes(), (1 - places, places), strict=True):
         if own.sum() > 1e-9:
             moved += own.sum() * wasserstein_distance(levels.values, places, own, share * mass)
     assert plan.cost(levels) == pytest.approx(moved, abs=1e-8)

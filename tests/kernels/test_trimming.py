@@ -25,7 +25,7 @@ def solved(values, residuals, lipschitz, run):
         np.testing.assert_allclose(run(smooth.upper_ends)(inner, gaps), np.maximum(upper, 0), atol=1e-15)
         np.testing.assert_allclose(-run(smooth.upper_ends)(-inner, gaps), np.minimum(lower, 0), atol=1e-15)
     path = run(smooth.swept_back)(lower, upper, curve[-1])
-    return path, run(smooth._feasible_weights)(path, curve, gaps)
+    return path, run(smooth.lipschitz_witness)(path, curve, gaps)
 
 
 @pytest.mark.parametrize("lipschitz", [0.4, 1.0, 2.0, 30.0])

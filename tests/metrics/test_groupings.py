@@ -10,7 +10,7 @@ from oracles import distance as oracle
 from samples import samples
 
 from benchmarks.groupings import KINDS, gap_and_seconds, sample
-from calibrant.kernels.partitions import best_grouping, grouping_cost
+from calibrant.kernels.partitions import LevelMasses, best_grouping, grouping_cost
 from calibrant.metrics.distance import grouping
 from calibrant.metrics.distance.grouping import (
     bracketed_grouping,
@@ -18,6 +18,7 @@ from calibrant.metrics.distance.grouping import (
     runs_of_equal_records,
     whole_level_prices,
 )
+from calibrant.metrics.distance.lower import level_masses
 
 
 def starts(size):
@@ -43,7 +44,7 @@ def test_runs_are_the_best_of_all_groupings_of_equal_records(rows, alpha):
     )
     found = runs_of_equal_records(v, r, alpha, least)
     assert found.upper == found.lower == pytest.approx(least, abs=1e-12)
-    assert grouping_cost(v, w, w * r, found.group, alpha) == pytest.approx(least, abs=1e-12)
+    assert grouping_cost(LevelMasses(v, w, w * r), found.group, alpha) == pytest.approx(least, abs=1e-12)
 
 
 @pytest.mark.slow
@@ -53,16 +54,16 @@ def test_runs_on_400_samples_of_up_to_eleven_records():
         size = int(rng.integers(2, 12))
         v = np.sort(rng.random(size)) if seed % 2 else np.sort(np.round(5 * rng.random(size)) / 5)
         r, w = (rng.random(size) < 0.5).astype(float), np.full(size, 1 / size)
-        least = best_grouping(v, w, w * r)[0]
+        least = best_grouping(LevelMasses(v, w, w * r))[0]
         assert runs_of_equal_records(v, r, 1.0, np.inf).upper == pytest.approx(least, abs=1e-12)
 
 
-def check_bracket(v, w, a, least):
-    found = bracketed_grouping(v, w, a, starts(len(v)), gap=0.0)
+def check_bracket(levels, least):
+    found = bracketed_grouping(levels, starts(len(levels.values)), gap=0.0)
     assert found.lower <= least + 1e-12
     assert found.upper >= least - 1e-12
     assert found.upper - found.lower <= 1e-5 * found.upper + 1e-7
-    assert grouping_cost(v, w, a, found.group) == pytest.approx(found.upper, abs=1e-12)
+    assert grouping_cost(levels, found.group) == pytest.approx(found.upper, abs=1e-12)
 
 
 @given(samples(max_size=7))
@@ -70,7 +71,7 @@ def check_bracket(v, w, a, least):
 def test_brackets_close_on_the_best_of_all_groupings(given_sample):
     f = given_sample.forecasts
     least = oracle.upper_distance(f.values, f.weights, f.outcomes)
-    check_bracket(f.values, f.weights, f.outcomes, least)
+    check_bracket(level_masses(f), least)
 
 
 @pytest.mark.slow
@@ -78,27 +79,27 @@ def test_brackets_close_on_300_samples_of_up_to_eleven_levels():
     for seed in range(50):
         for kind in KINDS:
             size = int(np.random.default_rng(7 * seed + 1).integers(3, 12))
-            v, w, a = sample(kind, size, 5_000 + seed)
-            check_bracket(v, w, a, best_grouping(v, w, a)[0])
+            levels = sample(kind, size, 5_000 + seed)
+            check_bracket(levels, best_grouping(levels)[0])
 
 
 @given(samples(max_size=7), st.sampled_from([1.0, 2.0]))
 @settings(max_examples=40, deadline=None)
 def test_local_search_never_worsens_and_prices_never_exceed(given_sample, alpha):
     f = given_sample.forecasts
-    v, w, a = f.values, f.weights, f.outcomes
-    least = best_grouping(v, w, a, alpha)[0]
-    cost, group = improved_grouping(v, w, a, starts(f.levels), alpha, kicks=5)
-    assert cost == pytest.approx(grouping_cost(v, w, a, group, alpha), abs=1e-12)
-    assert least - 1e-12 <= cost <= min(grouping_cost(v, w, a, s, alpha) for s in starts(f.levels)) + 1e-12
+    levels = level_masses(f)
+    least = best_grouping(levels, alpha)[0]
+    cost, group = improved_grouping(levels, starts(f.levels), alpha, kicks=5)
+    assert cost == pytest.approx(grouping_cost(levels, group, alpha), abs=1e-12)
+    assert least - 1e-12 <= cost <= min(grouping_cost(levels, s, alpha) for s in starts(f.levels)) + 1e-12
     if alpha == 1.0:
-        edges = np.unique(np.concatenate([np.linspace(0, 1, 21), v]))
-        assert whole_level_prices(v, w, np.clip(a / w, 0, 1), edges).sum() <= least + 1e-9
+        edges = np.unique(np.concatenate([np.linspace(0, 1, 21), f.values]))
+        assert whole_level_prices(levels, edges).sum() <= least + 1e-9
 
 
 def test_compiling_does_not_use_up_the_time(monkeypatch):
     """The first search in a process once spent its seconds on compiling and stopped at a gap of 5%."""
-    v, w, a = sample("uniform", 7, 5_000)
+    levels = sample("uniform", 7, 5_000)
     real, calls = grouping.cheap_groups, []
 
     class SlowAtFirst:
@@ -113,7 +114,7 @@ def test_compiling_does_not_use_up_the_time(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(grouping, "cheap_groups", SlowAtFirst())
     monkeypatch.setattr(grouping, "monotonic", lambda: clock[0])
-    check_bracket(v, w, a, best_grouping(v, w, a)[0])
+    check_bracket(levels, best_grouping(levels)[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.kernels import lower_distance
+from calibrant.metrics.distance.lower import level_masses
 
 probabilities = st.one_of(st.integers(0, 10).map(lambda k: k / 10), st.floats(0, 1))
 masses_of_any_size = st.one_of(st.just(1.0), st.floats(-12, 0).map(lambda k: 10.0**k))
@@ -171,16 +172,15 @@ def test_pieces_of_the_data_add_up(n):
 
     y, v, w = ugly("weights", n, np.random.default_rng(8))
     f = cb.Forecasts(y, v, sample_weight=w)
-    levels = lower_distance_bounds.ChainLevels(f.values, f.weights, f.outcomes)
+    levels = level_masses(f)
     nodes = np.linspace(0, 1, 101)
-    plan = lower_distance_bounds.balanced_plan(nodes, np.full(101, 0.01), levels)
-    whole, shared = (
-        lower_distance_bounds.ChainPlan(nodes, plan).cost(levels),
-        lower_distance_bounds.split_onto(nodes, levels),
-    )
+    leaving = lower_distance_bounds.taken(nodes, np.full(101, 0.01))
+    plan = lower_distance_bounds.ChainPlan(nodes, np.full(101, 0.01))
+    plan = lower_distance_bounds.balanced(plan, leaving, levels)
+    whole, shared = plan.cost(levels), lower_distance_bounds.split_onto(nodes, levels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lower_distance_bounds, "CHUNK", 77)
-        assert lower_distance_bounds.ChainPlan(nodes, plan).cost(levels) == pytest.approx(whole, abs=1e-12)
+        assert plan.cost(levels) == pytest.approx(whole, abs=1e-12)
         assert lower_distance_bounds.split_onto(nodes, levels) == pytest.approx(shared, abs=1e-12)
     assert shared.sum(axis=1) == pytest.approx(masses(f).sum(axis=1))
     assert (shared @ nodes).sum() == pytest.approx(f.mean_prediction)

@@ -14,14 +14,15 @@ from samples import samples
 import calibrant as cb
 from calibrant.kernels.partitions import contiguous_groups, grouping_cost
 from calibrant.metrics.distance import upper
+from calibrant.metrics.distance.lower import level_masses
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
 
 
 def neighbouring(f):
     """What the upper distance was before the local search: the cheapest runs, or every level alone."""
-    runs = contiguous_groups(f.values, f.weights, f.outcomes, np.arange(f.levels + 1)).cost
-    return min(runs, float(np.abs(f.residuals).sum()))
+    runs = contiguous_groups(level_masses(f), np.arange(f.levels + 1))
+    return min(grouping_cost(level_masses(f), runs), float(np.abs(f.residuals).sum()))
 
 
 def test_local_search_tightens_the_upper_distance_of_most_samples_and_never_loosens_it():
@@ -33,7 +34,7 @@ def test_local_search_tightens_the_upper_distance_of_most_samples_and_never_loos
         found, before = cb.upper_distance.core(f, time_limit=0), neighbouring(f)
         assert found.lower <= found.value <= before + 1e-15
         assert not found.exact
-        attained = grouping_cost(f.values, f.weights, f.outcomes, found.details["group"])
+        attained = grouping_cost(level_masses(f), found.details["group"])
         assert attained == pytest.approx(found.value, abs=1e-15)
         better += found.value < before - 1e-6
     assert better > 45

@@ -10,8 +10,9 @@ from oracles import distance as oracle
 from samples import samples
 
 import calibrant as cb
-from calibrant.kernels.partitions import best_grouping, contiguous_groups
+from calibrant.kernels.partitions import LevelMasses, best_grouping, contiguous_groups, grouping_cost
 from calibrant.metrics.distance import upper as module
+from calibrant.metrics.distance.lower import level_masses
 
 certify = cb.upper_distance.core
 
@@ -32,19 +33,19 @@ def test_equals_the_best_of_all_groupings(sample):
 @settings(max_examples=60)
 def test_runs_are_the_best_of_all_interval_groupings(sample):
     f = sample.forecasts
-    runs = contiguous_groups(f.values, f.weights, f.outcomes, np.arange(f.levels + 1))
+    runs = contiguous_groups(level_masses(f), np.arange(f.levels + 1))
     slow = min(
         sum(oracle.group_cost(b, f.values, f.weights, f.outcomes) for b in bins)
         for bins in oracle.interval_partitions(f.levels)
     )
-    assert runs.cost == pytest.approx(slow, abs=1e-12)
+    assert grouping_cost(level_masses(f), runs) == pytest.approx(slow, abs=1e-12)
 
 
 @given(sample=samples(max_size=9))
 @settings(max_examples=40)
 def test_the_bracket_holds_the_exact_value(sample):
     f = sample.forecasts
-    exact = best_grouping(f.values, f.weights, f.outcomes)[0]
+    exact = best_grouping(level_masses(f))[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "EXACT_GROUPS", 0)
         patch.setattr(module, "EXACT_RUNS", 4)
@@ -153,7 +154,7 @@ def test_the_true_distance_takes_a_power(alpha):
     y, v = [0, 1, 1, 0, 1], [0.2, 0.4, 0.4, 0.7, 0.9]
     points = cb.distance_to_calibration(y, v, np.arange(5), alpha=alpha)
     w = np.full(5, 0.2)
-    assert points == pytest.approx(best_grouping(np.array(v), w, w * y, alpha)[0])
+    assert points == pytest.approx(best_grouping(LevelMasses(np.array(v), w, w * y), alpha)[0])
     assert points <= cb.upper_distance(y, v, alpha=alpha) + 1e-12
 
 

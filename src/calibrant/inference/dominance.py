@@ -20,8 +20,8 @@ from calibrant.metrics.calling import shares_parameters
 from calibrant.metrics.decisions.worst_case import (
     ThresholdLossCurve,
     WorstTask,
+    certified_worst,
     curve_of,
-    worst_loss,
     worst_task_of,
 )
 from calibrant.parallel import DRAWS, checked_draws, recorded_seed
@@ -331,6 +331,6 @@ def _uncertainty(
     _, band = difference(rows, b, a, 1 - mu, mu, z, share=confidence, draws=draws, seed=seed)
     low, high = band.lower.reshape(-1, 2), band.upper.reshape(-1, 2)
     loss = worst_task_of(curve).loss
-    lower = min(loss, max(0.0, worst_loss(thresholds, low.max(axis=1))))
-    upper = max(loss, min(1.0, worst_loss(thresholds, high.max(axis=1))))
+    lower = min(loss, max(0.0, certified_worst(thresholds, low.max(axis=1)).value))
+    upper = max(loss, min(1.0, certified_worst(thresholds, high.max(axis=1)).value))
     return lower, upper, DominanceBand(thresholds, low.min(axis=1), high.max(axis=1))

@@ -19,18 +19,13 @@ def curve_extremes(residuals: Array) -> Array:
     return np.stack([np.minimum(curve.min(axis=1), 0.0), np.maximum(curve.max(axis=1), 0.0)], axis=1)
 
 
-def two_bin_squares(residuals: Array, values: Array) -> Array:
-    """Return the integral over t of C(t)^2 + (C_m - C(t))^2 for every row."""
-    stretch, curve = np.diff(values, append=1.0), np.cumsum(residuals, axis=1)
-    # expanded, so that one pass serves; it is at least C_m^2 / 2, hence nothing cancels
-    end, linear = curve[:, -1].copy(), dots(curve, stretch)
-    return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
-
-
-def two_bin_absolutes(residuals: Array, values: Array) -> Array:
-    """Return the integral over t of |C(t)| + |C_m - C(t)| for every row."""
+def two_bin_integrals(residuals: Array, values: Array, norm: int) -> Array:
+    """Return the integral over t of |C(t)|^norm + |C_m - C(t)|^norm, norm 1 or 2, for every row."""
     stretch, curve = np.diff(values, append=1.0), np.cumsum(residuals, axis=1)
     end = curve[:, -1].copy()
+    if norm == 2:  # expanded, so that one pass serves; it is at least C_m^2 / 2, hence nothing cancels
+        linear = dots(curve, stretch)
+        return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
     total = dots(np.abs(curve), stretch)
     np.abs(np.subtract(end[:, None], curve, out=curve), out=curve)
     return np.asarray(total + dots(curve, stretch) + values[0] * np.abs(end))

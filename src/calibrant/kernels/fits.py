@@ -119,10 +119,13 @@ def bounded_slope_rates(values: Array, rates: Array, weights: Array, slope: floa
         else:
             zero, steep = target, weight
         zeros[i] = zero
-    return _read_back(values, zeros, slope)
+    # from the best last value backwards: each as near to its own zero as the next allows
+    for i in range(count - 2, -1, -1):
+        limit = slope * (values[i + 1] - values[i])
+        zeros[i] = min(max(zeros[i], zeros[i + 1] - limit), zeros[i + 1])
+    return zeros
 
 
-@compiled
 def _walked(
     near_at: Array, near_change: Array, near: int, near_shift: float,
     far_at: Array, far_change: Array, far: int, far_shift: float,
@@ -143,16 +146,6 @@ def _walked(
         far += 1
         steep = max(steep + near_change[near], weight)  # never less than the weight, but for rounding
     return place + toward * need / steep, steep, near, far
-
-
-@compiled
-def _read_back(values: Array, zeros: Array, slope: float) -> Array:
-    """Return the fit from the best last value backwards: each as near to its own zero as the next allows."""
-    fit = zeros.copy()
-    for i in range(len(values) - 2, -1, -1):
-        limit = slope * (values[i + 1] - values[i])
-        fit[i] = min(max(zeros[i], fit[i + 1] - limit), fit[i + 1])
-    return fit
 
 
 @compiled
@@ -185,7 +178,6 @@ def values_of_one_more(weights: Array, ones: Array, label: float) -> Array:
     return result
 
 
-@compiled
 def _next_on_hull(weights: Array, ones: Array) -> npt.NDArray[np.int64]:
     """Return the next vertex, after each point, of the lower hull from there on; -1 for the last."""
     points = len(weights)
@@ -198,14 +190,12 @@ def _next_on_hull(weights: Array, ones: Array) -> npt.NDArray[np.int64]:
     return following
 
 
-@compiled
 def _bends_up(weights: Array, ones: Array, a: int, b: int, c: int) -> bool:
     """Return whether b lies on or above the line from a to c, so that a lower hull does without it."""
     left = (ones[b] - ones[a]) * (weights[c] - weights[a])
     return bool(left >= (ones[c] - ones[a]) * (weights[b] - weights[a]))
 
 
-@compiled
 def _flatter(weights: Array, ones: Array, a: int, b: int, rise: float, run: float) -> bool:
     return bool((ones[b] - ones[a]) * run < rise * (weights[b] - weights[a]))
 

@@ -13,6 +13,7 @@ from calibrant.kernels.compile import compiled
 from calibrant.kernels.partitions import Floats, Ints
 
 Flags = npt.NDArray[np.bool_]
+Levels = tuple[Floats, ...]  # values and weights; their outcomes, or rates and prices
 
 ROUNDING = 1e-13
 
@@ -57,10 +58,7 @@ def paired_runs(
 
 def _run_cost(values: Floats, running: Floats, start: int, stop: int, mean: float, alpha: float) -> float:
     if alpha != 1.0:
-        total = 0.0
-        for k in range(start, stop):
-            total += abs(values[k] - mean) ** alpha
-        return total
+        return (np.abs(values[start:stop] - mean) ** alpha).sum()  # type: ignore[no-any-return]
     low = start + np.searchsorted(values[start:stop], mean)
     left = mean * (low - start) - (running[low] - running[start])
     right = (running[stop] - running[low]) - mean * (stop - low)
@@ -72,15 +70,15 @@ def local_search(
     values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float, kicks: Floats
 ) -> tuple[float, Ints]:
     """Return a grouping that no move and no swap improves, the best of one restart per row of `kicks`."""
-    size = len(values)
-    cost = np.zeros(size + 1)  # one number more than groups can be needed: it stays free
+    levels = values, weights, outcomes
+    cost = np.zeros(len(values) + 1)  # one number more than groups can be needed: it stays free
     current = group.copy()
-    at = _descend(values, weights, outcomes, current, cost, alpha)
+    at = _descend(levels, current, cost, alpha)
     best, found = at, current.copy()
     for k in range(len(kicks)):
         trial = current.copy()
         _kick(trial, kicks[k])
-        reached = _descend(values, weights, outcomes, trial, cost, alpha)
+        reached = _descend(levels, trial, cost, alpha)
         if reached < at + 0.002 * best * kicks[k, 9]:
             current, at = trial, reached
         if reached < best - ROUNDING:
@@ -94,41 +92,29 @@ def _kick(group: Ints, coins: Floats) -> None:
     """Merge two groups, dissolve one, or move a few levels; `coins` are ten uniform numbers."""
     size = len(group)
     first = int(coins[1] * size)
+    members = np.flatnonzero(group == group[first])
     if coins[0] < 0.35:
         other = min(size - 1, max(0, first - 6 + int(coins[2] * 13)))
-        merged, into = group[first], group[other]
-        for k in range(size):
-            if group[k] == merged:
-                group[k] = into
+        group[members] = group[other]
     elif coins[0] < 0.7:
-        dissolved = group[first]
-        used = np.zeros(size + 1, dtype=np.bool_)
-        for k in range(size):
-            used[group[k]] = True
-        free = 0
-        for k in range(size):
-            if group[k] == dissolved:
-                while used[free]:
-                    free += 1
-                group[k] = free
-                used[free] = True
+        unused = np.ones(size + 1, dtype=np.bool_)
+        unused[group] = False
+        group[members] = np.flatnonzero(unused)[: len(members)]
     else:
         for k in range(2 + int(coins[1] * 3)):
             group[int(coins[2 + k] * size)] = group[int(coins[8 - k] * size)]
 
 
-def _descend(
-    values: Floats, weights: Floats, outcomes: Floats, group: Ints, cost: Floats, alpha: float
-) -> float:
+def _descend(levels: Levels, group: Ints, cost: Floats, alpha: float) -> float:
     """Move and swap levels while that helps; return the cost. `cost` is scratch, one entry per number."""
-    size = len(values)
+    size = len(group)
     for g in range(size + 1):
-        cost[g] = _group_cost(values, weights, outcomes, group, g, -1, -1, alpha)
+        cost[g] = _group_cost(levels, group, g, -1, -1, alpha)
     improved = True
     while improved:
         improved = False
         for i in range(size):
-            if _move(values, weights, outcomes, group, cost, i, alpha):
+            if _move(levels, group, cost, i, alpha):
                 improved = True
         if improved:
             continue
@@ -137,10 +123,10 @@ def _descend(
                 a, b = group[i], group[j]
                 if a == b:
                     continue
-                one = _group_cost(values, weights, outcomes, group, a, i, j, alpha)
+                one = _group_cost(levels, group, a, i, j, alpha)
                 if one >= cost[a] + cost[b]:
                     continue
-                other = _group_cost(values, weights, outcomes, group, b, j, i, alpha)
+                other = _group_cost(levels, group, b, j, i, alpha)
                 if one + other < cost[a] + cost[b] - ROUNDING:
                     group[i], group[j] = b, a
                     cost[a], cost[b] = one, other
@@ -148,23 +134,19 @@ def _descend(
     return cost.sum()  # type: ignore[no-any-return]
 
 
-def _move(
-    values: Floats, weights: Floats, outcomes: Floats, group: Ints, cost: Floats, item: int, alpha: float
-) -> bool:
+def _move(levels: Levels, group: Ints, cost: Floats, item: int, alpha: float) -> bool:
     """Move a level to the group where it costs least, if that helps."""
-    size = len(values)
-    members = np.zeros(size + 1, dtype=np.intp)
-    for k in range(size):
-        members[group[k]] += 1
+    size = len(group)
+    members = np.bincount(group, minlength=size + 1)
     home, tried_empty = group[item], False
-    left = _group_cost(values, weights, outcomes, group, home, item, -1, alpha)
+    left = _group_cost(levels, group, home, item, -1, alpha)
     gain, target, joined = ROUNDING, -1, 0.0
     for g in range(size + 1):
         if g == home or (members[g] == 0 and (tried_empty or members[home] == 1)):
             continue
         if members[g] == 0:
             tried_empty = True
-        with_item = _group_cost(values, weights, outcomes, group, g, -1, item, alpha)
+        with_item = _group_cost(levels, group, g, -1, item, alpha)
         saved = cost[home] + cost[g] - left - with_item
         if saved > gain:
             gain, target, joined = saved, g, with_item
@@ -174,17 +156,9 @@ def _move(
     return True
 
 
-def _group_cost(
-    values: Floats,
-    weights: Floats,
-    outcomes: Floats,
-    group: Ints,
-    g: int,
-    without: int,
-    plus: int,
-    alpha: float,
-) -> float:
+def _group_cost(levels: Levels, group: Ints, g: int, without: int, plus: int, alpha: float) -> float:
     """Price group g without one level and with another (-1: none)."""
+    values, weights, outcomes = levels
     weight, outcome = 0.0, 0.0
     for k in range(len(values)):
         if (group[k] == g and k != without) or k == plus:
@@ -203,93 +177,81 @@ def _group_cost(
 @compiled
 def cheap_groups(
     values: Floats, weights: Floats, rates: Floats, prices: Floats, edges: Floats,
-    threshold: float, improving: bool, found: Flags, nodes_per_cell: int,
+    threshold: float, found: Flags, nodes_per_cell: int,
 ) -> tuple[int, bool]:  # fmt: skip
     """List groups that cost at most their prices plus `threshold`; return how many, and if that is all."""
-    # `improving` keeps in each cell only groups better than those before
+    # below a threshold of 0 each cell keeps only groups better than those before
     count, complete = 0, True
+    levels = values, weights, rates, prices
     for k in range(len(edges) - 1):
-        slope, bound = _best_slope(edges[k], edges[k + 1], values, weights, rates, prices)
+        slope, bound = _best_slope(edges[k], edges[k + 1], levels)
         if bound > threshold:
             continue
-        count, done = _search_cell(
-            edges[k], edges[k + 1], slope, values, weights, rates, prices,
-            threshold, improving, found, count, nodes_per_cell,
-        )  # fmt: skip
+        cell = edges[k], edges[k + 1], slope
+        count, done = _search_cell(cell, levels, threshold, found, count, nodes_per_cell)
         complete = complete and done
         if count >= len(found):
             return count, False
     return count, complete
 
 
-def _reduced(target: float, slope: float, value: float, weight: float, rate: float, price: float) -> float:
-    """Return what a level adds to the reduced cost of a group with this mean; the slopes cancel over it."""
-    return weight * abs(value - target) + slope * weight * (rate - target) - price
+def _reduced(target: float, slope: float, levels: Levels) -> Floats:
+    """Return what levels add to the reduced cost of a group with this mean; the slopes cancel over it."""
+    values, weights, rates, prices = levels
+    return weights * np.abs(values - target) + slope * weights * (rates - target) - prices
 
 
-def _cell_bound(
-    low: float, high: float, slope: float, values: Floats, weights: Floats, rates: Floats, prices: Floats
-) -> float:
+def _cell_bound(low: float, high: float, slope: float, levels: Levels) -> float:
     """Return a lower bound on the reduced cost of all groups with a mean between `low` and `high`."""
-    at_low, at_high = 0.0, 0.0
-    for i in range(len(values)):
-        at_low += min(0.0, _reduced(low, slope, values[i], weights[i], rates[i], prices[i]))
-        at_high += min(0.0, _reduced(high, slope, values[i], weights[i], rates[i], prices[i]))
-    return min(at_low, at_high)
+    at_low = np.minimum(_reduced(low, slope, levels), 0.0).sum()
+    return min(at_low, np.minimum(_reduced(high, slope, levels), 0.0).sum())  # type: ignore[no-any-return]
 
 
-def _best_slope(
-    low: float, high: float, values: Floats, weights: Floats, rates: Floats, prices: Floats
-) -> tuple[float, float]:
+def _best_slope(low: float, high: float, levels: Levels) -> tuple[float, float]:
     """Return the slope with the largest bound for a cell, which is concave in it, and that bound."""
     left, right, ratio = -8.0, 8.0, 0.6180339887498949
     a, b = right - ratio * (right - left), left + ratio * (right - left)
-    at_a = _cell_bound(low, high, a, values, weights, rates, prices)
-    at_b = _cell_bound(low, high, b, values, weights, rates, prices)
+    at_a, at_b = _cell_bound(low, high, a, levels), _cell_bound(low, high, b, levels)
     for _ in range(40):
         if at_a >= at_b:
             right, b, at_b = b, a, at_a
             a = right - ratio * (right - left)
-            at_a = _cell_bound(low, high, a, values, weights, rates, prices)
+            at_a = _cell_bound(low, high, a, levels)
         else:
             left, a, at_a = a, b, at_b
             b = left + ratio * (right - left)
-            at_b = _cell_bound(low, high, b, values, weights, rates, prices)
+            at_b = _cell_bound(low, high, b, levels)
     return (a, at_a) if at_a >= at_b else (b, at_b)
 
 
 def _search_cell(
-    low: float, high: float, slope: float, values: Floats, weights: Floats, rates: Floats, prices: Floats,
-    threshold: float, improving: bool, found: Flags, count: int, max_nodes: int,
-) -> tuple[int, bool]:  # fmt: skip
+    cell: tuple[float, float, float], levels: Levels, threshold: float, found: Flags, count: int, nodes: int
+) -> tuple[int, bool]:
     """Add the cheap groups with a mean in one cell to `found`, by including and excluding level by level."""
-    size = len(values)
-    at_low, at_high, key = np.empty(size), np.empty(size), np.empty(size)
-    for i in range(size):
-        at_low[i] = _reduced(low, slope, values[i], weights[i], rates[i], prices[i])
-        at_high[i] = _reduced(high, slope, values[i], weights[i], rates[i], prices[i])
-        key[i] = -min(abs(at_low[i]), abs(at_high[i])) if at_low[i] * at_high[i] > 0.0 else 0.0
+    low, high, slope = cell
+    _, weights, rates, _ = levels
+    size = len(weights)
+    at_low, at_high = _reduced(low, slope, levels), _reduced(high, slope, levels)
+    key = np.where(at_low * at_high > 0.0, -np.minimum(np.abs(at_low), np.abs(at_high)), 0.0)
     order = np.argsort(key)
+    lean_low, lean_high = weights * (rates - low), weights * (rates - high)
     reach_low, reach_high = np.zeros(size + 1), np.zeros(size + 1)  # of the mean, with the levels not tried
+    reach_low[:size] = np.cumsum(np.maximum(lean_low, 0.0)[order][::-1])[::-1]
+    reach_high[:size] = np.cumsum(np.minimum(lean_high, 0.0)[order][::-1])[::-1]
     bound_low, bound_high = np.zeros(size + 1), np.zeros(size + 1)
+    bound_low[0], bound_high[0] = np.minimum(at_low, 0.0).sum(), np.minimum(at_high, 0.0).sum()
     mean_low, mean_high = np.zeros(size + 1), np.zeros(size + 1)
-    for k in range(size - 1, -1, -1):
-        i = order[k]
-        reach_low[k] = reach_low[k + 1] + max(0.0, weights[i] * (rates[i] - low))
-        reach_high[k] = reach_high[k + 1] + min(0.0, weights[i] * (rates[i] - high))
-        bound_low[0] += min(0.0, at_low[i])
-        bound_high[0] += min(0.0, at_high[i])
     inside, tried = np.zeros(size, dtype=np.bool_), np.zeros(size + 1, dtype=np.intp)
-    k, nodes = 0, 0
+    k = 0
     while k >= 0:
         if k == size:
-            cost, mean = _reduced_cost(inside, values, weights, rates, prices)
+            cost, mean = _reduced_cost(inside, levels)
             if cost <= threshold + 1e-15 and low - 1e-12 <= mean <= high + 1e-12:
                 if count >= len(found):
                     return count, False
                 found[count] = inside
                 count += 1
-                if improving:
+                if threshold < 0.0:
                     threshold = min(threshold, cost - 1e-12)
             k -= 1
             continue
@@ -302,16 +264,15 @@ def _search_cell(
         natural = at_low[i] + at_high[i] < 0.0
         taken = natural if tried[k] == 0 else not natural
         tried[k] += 1
-        nodes += 1
-        if nodes > max_nodes:
+        nodes -= 1
+        if nodes < 0:
             return count, False
         new_low = bound_low[k] - min(0.0, at_low[i])
         new_high = bound_high[k] - min(0.0, at_high[i])
         sum_low, sum_high = mean_low[k], mean_high[k]
         if taken:
             new_low, new_high = new_low + at_low[i], new_high + at_high[i]
-            sum_low += weights[i] * (rates[i] - low)
-            sum_high += weights[i] * (rates[i] - high)
+            sum_low, sum_high = sum_low + lean_low[i], sum_high + lean_high[i]
         out_of_reach = sum_low + reach_low[k + 1] < -ROUNDING or sum_high + reach_high[k + 1] > ROUNDING
         if min(new_low, new_high) > threshold + 1e-15 or out_of_reach:
             continue
@@ -322,19 +283,11 @@ def _search_cell(
     return count, True
 
 
-def _reduced_cost(
-    inside: Flags, values: Floats, weights: Floats, rates: Floats, prices: Floats
-) -> tuple[float, float]:
+def _reduced_cost(inside: Flags, levels: Levels) -> tuple[float, float]:
     """Return the cost of a group minus its prices, and its mean; infinity for the empty group."""
-    weight, outcome = 0.0, 0.0
-    for i in range(len(values)):
-        if inside[i]:
-            weight += weights[i]
-            outcome += weights[i] * rates[i]
+    values, weights, rates, prices = levels
+    weight = weights[inside].sum()
     if weight <= 0.0:
         return np.inf, 0.0
-    mean, cost = outcome / weight, 0.0
-    for i in range(len(values)):
-        if inside[i]:
-            cost += weights[i] * abs(values[i] - mean) - prices[i]
-    return cost, mean
+    mean = (weights * rates)[inside].sum() / weight
+    return (weights * np.abs(values - mean) - prices)[inside].sum(), mean

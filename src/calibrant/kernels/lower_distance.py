@@ -19,15 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from calibrant.kernels.lower_distance_bounds import (
-    ChainLevels,
     ChainPlan,
-    balanced_plan,
+    balanced,
     followed,
     lipschitz,
     split_onto,
+    taken,
+    total_variation,
     violation,
 )
-from calibrant.kernels.partitions import Floats, Ints
+from calibrant.kernels.partitions import Floats, Ints, LevelMasses
 
 MAX_STEPS = 100
 BACK_OFF = 0.995  # share of the way to the boundary that a step may go
@@ -195,7 +196,9 @@ class NodeChoice(NamedTuple):
 
     def finer(self, nodes: Floats, over: Floats, tolerance: float, apart: float) -> NodeChoice:
         """Return a better choice, where bounds are `apart` and the potentials rise above zero by `over`."""
-        choice = self._replace(cuts=_cut(nodes, over, self.cuts, tolerance))
+        bad = np.flatnonzero(over > tolerance / 4)  # the excess is quadratic in the width of the gap
+        pieces = np.minimum(np.ceil(np.sqrt(over[bad] / (tolerance / 4))) + 1, CUTS_PER_GAP).astype(int)
+        choice = self._replace(cuts=np.union1d(self.cuts, _inner(nodes, bad, pieces)))
         apart -= max(float(over.max()), 0.0)
         if apart <= tolerance / 2:
             return choice
@@ -203,11 +206,14 @@ class NodeChoice(NamedTuple):
         return choice._replace(quantiles=int(self.quantiles / share), spacing=share * self.spacing)
 
 
-def chosen_nodes(levels: ChainLevels, choice: NodeChoice, limit: int) -> tuple[Floats, bool]:
+def chosen_nodes(levels: LevelMasses, choice: NodeChoice, limit: int) -> tuple[Floats, bool]:
     full = False
     while True:
         values = spaced_values(_quantiles(levels, choice.quantiles), choice.spacing)
-        nodes = spaced_values(_filled(np.union1d(choice.cuts, values), choice.widest), choice.spacing)
+        nodes = np.union1d(choice.cuts, values)
+        pieces = np.ceil(np.diff(nodes) / choice.widest).astype(int)
+        wide = np.flatnonzero(pieces > 1)
+        nodes = spaced_values(np.union1d(nodes, _inner(nodes, wide, pieces[wide])), choice.spacing)
         nodes[-1] = 1.0
         if len(nodes) <= limit:
             return nodes, full
@@ -216,7 +222,7 @@ def chosen_nodes(levels: ChainLevels, choice: NodeChoice, limit: int) -> tuple[F
         full = True
 
 
-def _quantiles(levels: ChainLevels, count: int) -> Floats:
+def _quantiles(levels: LevelMasses, count: int) -> Floats:
     """Return levels that cut the weight into about `count` equal parts, or all levels if there are fewer."""
     if count >= len(levels.values):
         return levels.values
@@ -227,14 +233,8 @@ def _quantiles(levels: ChainLevels, count: int) -> Floats:
     return cut
 
 
-def _filled(nodes: Floats, widest: float) -> Floats:
-    """Cut every gap wider than `widest` into equal parts that are not."""
-    pieces = np.ceil(np.diff(nodes) / widest).astype(int)
-    wide = np.flatnonzero(pieces > 1)
-    return np.union1d(nodes, _inner(nodes, wide, pieces[wide]))
-
-
 def _inner(nodes: Floats, gaps: Ints, pieces: Ints) -> Floats:
+    """Return the nodes that cut each gap into equal pieces."""
     left = np.repeat(gaps, pieces - 1)
     step = np.concatenate([np.empty(0), *(np.arange(1, p) / p for p in pieces)])
     cuts: Floats = nodes[left] + step * (nodes[left + 1] - nodes[left])
@@ -243,21 +243,9 @@ def _inner(nodes: Floats, gaps: Ints, pieces: Ints) -> Floats:
 
 def spaced_values(values: Floats, spacing: float) -> Floats:
     """Keep at most one value per cell of width `spacing`, and no two closer than half of it."""
-    if spacing * len(values) > 1:  # fewer cells than values: look each cell up
-        first = np.searchsorted(values, np.arange(0.0, values[-1] + spacing, spacing))
-        kept = values[np.unique(first[first < len(values)])]
-    else:
-        cell = np.floor(values / spacing)
-        kept = values[np.concatenate([[True], cell[1:] != cell[:-1]])]
-    apart: Floats = kept[np.concatenate([[True], np.diff(kept) >= spacing / 2])]
+    kept = values[np.diff(np.floor(values / spacing), prepend=-1.0) > 0]
+    apart: Floats = kept[np.diff(kept, prepend=-1.0) >= spacing / 2]
     return apart
-
-
-def _cut(nodes: Floats, per_gap: Floats, cuts: Floats, tolerance: float) -> Floats:
-    """Add predictions u where the calibration constraint is broken between nodes."""
-    bad = np.flatnonzero(per_gap > tolerance / 4)  # the excess is quadratic in the width of the gap
-    pieces = np.minimum(np.ceil(np.sqrt(per_gap[bad] / (tolerance / 4))) + 1, CUTS_PER_GAP).astype(int)
-    return np.union1d(cuts, _inner(nodes, bad, pieces))
 
 
 TINY = 1e-14  # ends of pieces that differ by rounding are one end
@@ -316,18 +304,15 @@ def _best(zeros: list[Zeros], q: float, w: float) -> float:
         if sum(z.needed(z.meetings(w, low)[1]) for z in zeros) <= q:
             return low
         if sum(z.needed(z.meetings(w, high)[0]) for z in zeros) < q:
-            return min(max(_inside(zeros, q, w, (low + high) / 2), low), high)
+            # some meetings slide along with t, the others stay: sliding (1 / t - 1) + fixed = q
+            middle, sliding, fixed = (low + high) / 2, 0.0, 0.0
+            for z in zeros:
+                if 1 - z.v < middle < 1 - w:
+                    sliding += z.mass
+                else:
+                    fixed += z.needed(z.meetings(w, middle)[0])
+            return min(max(sliding / (sliding + q - fixed), low), high) if sliding > 0 else middle
     return last
-
-
-def _inside(zeros: list[Zeros], q: float, w: float, middle: float) -> float:
-    """Solve sliding (1 / t - 1) + fixed = q: some meetings slide along with t, the others stay."""
-    slides = [1 - z.v < middle < 1 - w for z in zeros]
-    sliding = sum(z.mass for z, moves in zip(zeros, slides, strict=True) if moves)
-    fixed = sum(
-        z.needed(z.meetings(w, middle)[0]) for z, moves in zip(zeros, slides, strict=True) if not moves
-    )
-    return sliding / (sliding + q - fixed) if sliding > 0 else middle
 
 
 def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> tuple[dict[float, float], float]:
@@ -362,9 +347,9 @@ class Nearest(NamedTuple):
     potentials: Floats
 
 
-def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) -> Nearest:
+def nearest_calibrated(levels: LevelMasses, tolerance: float, max_nodes: int) -> Nearest:
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
-    bias, apart = levels.total_variation()
+    bias, apart = total_variation(levels)
     # |E(y - v)| = |E(u - v)| <= E|u - v|: as potentials, r_y(v) = y - v or v - y
     potentials = np.copysign(1.0, bias) * np.array([[0.0, -1.0], [1.0, 0.0]])
     nothing, corners = np.empty(0), np.array([0.0, 1.0])
@@ -375,15 +360,15 @@ def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) ->
             return closed
         nearest = _refine(nearest, levels, tolerance, max_nodes, slack)
     if apart < nearest.cost:  # every level goes to its own mean outcome
-        means = np.clip(levels.outcomes / levels.weights, 0.0, 1.0)
-        nearest = nearest._replace(cost=apart, upper=apart + slack, nodes=means, absorbed=levels.weights)
+        absorbed = levels.weights
+        nearest = nearest._replace(cost=apart, upper=apart + slack, nodes=levels.rates, absorbed=absorbed)
     if apart - abs(bias) <= slack:
         return nearest._replace(lower=apart, upper=apart)
     return nearest._replace(lower=min(max(nearest.lower, 0.0), nearest.cost))
 
 
-def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:
-    values, (zeros, ones) = levels.values, levels.masses(slice(None))
+def _closed_form(levels: LevelMasses, slack: float) -> Nearest | None:
+    values, (zeros, ones) = levels.values, levels.of_outcomes()
     if len(values) > MAX_CLOSED_FORM_LEVELS:
         return None
     if np.count_nonzero(ones) == 1:
@@ -419,7 +404,7 @@ def _of_lone_ones(values: Floats, zeros: Floats, ones: Floats, slack: float) -> 
     return Nearest(cost, cost, cost, nodes, np.array([absorbed[u] for u in nodes]), corners, potentials)
 
 
-def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
+def _refine(nearest: Nearest, levels: LevelMasses, tolerance: float, max_nodes: int, slack: float) -> Nearest:
     """Solve on better and better nodes until the bounds meet, or the nodes run out."""
     spacing = min(tolerance / 8, 1.0 / 128)
     choice = NodeChoice(np.linspace(0.0, 1.0, 65), len(levels.values), spacing, 1.0)
@@ -438,7 +423,8 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
         proven = float((shared * potential).sum()) - worst - slack
         if proven > nearest.lower:
             nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - worst)
-        plan = ChainPlan(nodes, balanced_plan(nodes, absorbed, levels))
+        absorbed = np.maximum(absorbed, 0.0)
+        plan = balanced(ChainPlan(nodes, absorbed), taken(nodes, absorbed), levels)
         for follow in (False, True) if len(nodes) < len(levels.values) else (False,):
             plan = followed(plan, shared, levels) if follow else plan  # the records between the nodes
             cost = plan.cost(levels)

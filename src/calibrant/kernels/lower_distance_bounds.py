@@ -14,47 +14,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.kernels.partitions import Floats, Ints
+from calibrant.kernels.partitions import Floats, Ints, LevelMasses
 
 CHUNK = 65_536  # levels handled at a time: what stays in the cache is several times faster
-
-
-class ChainLevels(NamedTuple):
-    """Distinct predictions, ascending, with their weight and their weight of outcome 1."""
-
-    values: Floats
-    weights: Floats
-    outcomes: Floats
-
-    def masses(self, part: slice) -> tuple[Floats, Floats]:
-        ones = self.outcomes[part]
-        return np.maximum(self.weights[part] - ones, 0.0), ones
-
-    def total_variation(self) -> tuple[float, float]:
-        bias = apart = 0.0
-        for part in chunks(len(self.values)):
-            residuals = self.outcomes[part] - self.weights[part] * self.values[part]
-            bias += float(residuals.sum())
-            apart += float(np.abs(residuals).sum())
-        return bias, apart
 
 
 def chunks(count: int) -> Iterator[slice]:
     return (slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
 
 
-def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
+def total_variation(levels: LevelMasses) -> tuple[float, float]:
+    """Return the sum of the residuals, and the sum of their absolute values."""
+    bias = apart = 0.0
+    for part in chunks(len(levels.values)):
+        residuals = levels.outcomes[part] - levels.weights[part] * levels.values[part]
+        bias += float(residuals.sum())
+        apart += float(np.abs(residuals).sum())
+    return bias, apart
+
+
+def split_onto(nodes: Floats, levels: LevelMasses) -> Floats:
     """Share each level's mass between its two neighboring nodes, in inverse proportion to distance."""
     # A potential linear between nodes earns the same on the shared mass as on the mass itself, so the coarse
     # dual bounds the fine program exactly, with no rounding of the data
     starts = np.searchsorted(levels.values, nodes)
     starts[-1] = len(levels.values)
     shared = np.zeros((2, len(nodes)))
-    for cells in _cell_groups(starts):
+    filled = np.flatnonzero(np.diff(starts))  # the cells between nodes that hold levels
+    limits = np.searchsorted(starts[filled], np.arange(0, starts[-1] + CHUNK, CHUNK))
+    for cells in (filled[a:b] for a, b in pairwise(limits) if b > a):
         part = slice(int(starts[cells[0]]), int(starts[cells[-1] + 1]))
         inner = starts[cells] - part.start
         gaps = nodes[cells + 1] - nodes[cells]
-        for own, onto in zip(levels.masses(part), shared, strict=True):
+        for own, onto in zip(levels.of_outcomes(part), shared, strict=True):
             total = np.add.reduceat(own, inner)
             moment = np.add.reduceat(own * levels.values[part], inner) - nodes[cells] * total
             right = np.clip(moment / gaps, 0.0, total)
@@ -63,34 +55,10 @@ def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
     return shared
 
 
-def _cell_groups(starts: Ints) -> Iterator[Ints]:
-    """Group the cells between nodes that hold levels, about CHUNK levels per group."""
-    filled = np.flatnonzero(np.diff(starts))
-    limits = np.searchsorted(starts[filled], np.arange(0, starts[-1] + CHUNK, CHUNK))
-    return (filled[a:b] for a, b in pairwise(limits) if b > a)
-
-
-def balanced_plan(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
-    """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome."""
-    plan: Floats = np.maximum(absorbed, 0.0)
-    share, rest = balance(taken(nodes, plan), levels)
-    plan *= share
-    plan[[0, -1]] += rest  # what leaves at 0 or 1 is all of one outcome
-    return plan
-
-
 def taken(places: Floats, mass: Floats) -> Floats:
     """Mass of either outcome that leaves with `mass` at `places`."""
     ones = float((places * mass).sum())
     return np.array([float(mass.sum()) - ones, ones])
-
-
-def balance(leaving: Floats, levels: ChainLevels) -> tuple[float, Floats]:
-    """What a plan that takes `leaving` must be scaled by, and then lacks of either outcome."""
-    ones = float(levels.outcomes.sum())
-    wanted = np.array([max(float(levels.weights.sum()) - ones, 0.0), ones])
-    share = min(1.0, *(w / t for w, t in zip(wanted.tolist(), leaving.tolist(), strict=True) if t > 0))
-    return share, np.maximum(wanted - share * leaving, 0.0)
 
 
 def lipschitz(nodes: Floats, potential: Floats) -> Floats:
@@ -132,7 +100,7 @@ class ChainPlan(NamedTuple):
     absorbed: Floats
     in_place: Floats | None = None
 
-    def cost(self, levels: ChainLevels) -> float:
+    def cost(self, levels: LevelMasses) -> float:
         """Cost of moving the levels to the plan: an upper bound on the lower distance."""
         count, nodes = len(levels.values), self.nodes
         at = np.searchsorted(levels.values, nodes)
@@ -144,7 +112,7 @@ class ChainPlan(NamedTuple):
             places = np.insert(levels.values[part], where, nodes[inside])
             gaps = np.diff(places, prepend=position)
             position = float(places[-1])
-            remaining = levels.masses(part)
+            remaining = levels.of_outcomes(part)
             if self.in_place is not None:
                 leaving, values = self.in_place[part], levels.values[part]
                 remaining = remaining[0] - (1.0 - values) * leaving, remaining[1] - values * leaving
@@ -156,7 +124,7 @@ class ChainPlan(NamedTuple):
                 carried[y] = float(flow[-1])
         return cost
 
-    def places(self, levels: ChainLevels) -> tuple[Floats, Floats]:
+    def places(self, levels: LevelMasses) -> tuple[Floats, Floats]:
         if self.in_place is None:
             return self.nodes, self.absorbed
         used = np.flatnonzero(self.absorbed)
@@ -165,7 +133,17 @@ class ChainPlan(NamedTuple):
         return values, np.insert(self.in_place, at, self.absorbed[used])
 
 
-def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
+def balanced(plan: ChainPlan, leaving: Floats, levels: LevelMasses) -> ChainPlan:
+    """Scale a plan that takes `leaving`, and top it up, so that it takes just the mass of either outcome."""
+    ones = float(levels.outcomes.sum())
+    wanted = np.array([max(float(levels.weights.sum()) - ones, 0.0), ones])
+    share = min(1.0, *(w / t for w, t in zip(wanted.tolist(), leaving.tolist(), strict=True) if t > 0))
+    absorbed = share * plan.absorbed
+    absorbed[[0, -1]] += np.maximum(wanted - share * leaving, 0.0)  # there all is of one outcome
+    return ChainPlan(plan.nodes, absorbed, None if plan.in_place is None else share * plan.in_place)
+
+
+def followed(plan: ChainPlan, shared: Floats, levels: LevelMasses) -> ChainPlan:
     """Spread a plan at nodes over the neighboring levels; `shared` is their mass, as split_onto shares it."""
     # Where little mass of outcome y passes a node, what it absorbs may leave where its records of y are: they
     # hardly move, and the noise of the other outcome rides on a flow in one direction, where it costs nothing
@@ -177,15 +155,11 @@ def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
         cell = np.clip(np.searchsorted(nodes, values, side="right") - 1, 0, len(nodes) - 2)
         right = (values - nodes[cell]) / gaps[cell]
         mass = np.zeros(len(values))
-        for own, rate in zip(levels.masses(part), rates, strict=True):
+        for own, rate in zip(levels.of_outcomes(part), rates, strict=True):
             mass += own * ((1.0 - right) * rate[cell] + right * rate[cell + 1])
         leaving += taken(values, mass)
         in_place[part] = mass
-    share, rest = balance(leaving, levels)
-    absorbed *= share
-    absorbed[[0, -1]] += rest
-    in_place *= share
-    return ChainPlan(nodes, absorbed, in_place)
+    return balanced(ChainPlan(nodes, absorbed, in_place), leaving, levels)
 
 
 def _rates(plan: ChainPlan, shared: Floats) -> Floats:

@@ -18,6 +18,24 @@ from calibrant.parallel import chunked_sum, cumulative
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
+
+class LevelMasses(NamedTuple):
+    """Distinct predictions or points, ascending, with their weight and their weight of outcome 1."""
+
+    values: Floats
+    weights: Floats
+    outcomes: Floats
+
+    @property
+    def rates(self) -> Floats:
+        return np.clip(self.outcomes / self.weights, 0.0, 1.0)
+
+    def of_outcomes(self, part: slice = slice(None)) -> tuple[Floats, Floats]:
+        """Return the mass of outcome 0 and of outcome 1."""
+        ones = self.outcomes[part]
+        return np.maximum(self.weights[part] - ones, 0.0), ones
+
+
 MAX_PLAIN_BOUNDARIES = 100  # up to which a search in Python takes a few milliseconds
 SLACK = 1e-12  # more than the prices, differences of running sums of at most 1, can be rounded
 
@@ -89,11 +107,6 @@ def level_boundaries(curve: Floats, edges: Ints) -> Ints:
     return chosen
 
 
-class Runs(NamedTuple):
-    cost: float
-    starts: Ints
-
-
 def first_of_runs(previous: Ints) -> Ints:
     cuts = [len(previous) - 1]
     while cuts[-1] > 0:
@@ -101,25 +114,21 @@ def first_of_runs(previous: Ints) -> Ints:
     return np.array(cuts[:0:-1], dtype=np.intp)
 
 
-def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundaries: Ints) -> Runs:
-    """Cheapest grouping into runs of neighboring levels, cut at `boundaries` only."""
+def contiguous_groups(levels: LevelMasses, boundaries: Ints) -> Ints:
+    """Return the cheapest grouping into runs of neighboring levels, cut at `boundaries` only."""
     if len(boundaries) > MAX_PLAIN_BOUNDARIES:
         mean_runs.compile_now()
-    # Differences of running sums lose runs of less than 1e-16 of the weight, which any mean serves; so the
-    # runs that they choose are priced level by level
+    # Differences of running sums lose runs of less than 1e-16 of the weight, which any mean serves: price the
+    # runs that they choose level by level
+    values, weights, outcomes = levels
     sums = cumulative(weights), cumulative(outcomes), cumulative(weights * values)
     starts = boundaries[first_of_runs(mean_runs(values, *sums, boundaries))]
-    return Runs(grouping_cost(values, weights, outcomes, run_of_levels(starts, len(values))), starts)
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
 
 
-def run_of_levels(starts: Ints, levels: int) -> Ints:
-    return np.repeat(np.arange(len(starts)), np.diff(starts, append=levels))
-
-
-def grouping_cost(
-    values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float = 1.0
-) -> float:
+def grouping_cost(levels: LevelMasses, group: Ints, alpha: float = 1.0) -> float:
     """Price a grouping: the mean distance^alpha from each level to the mean outcome of its group."""
+    values, weights, outcomes = levels
     mass = np.bincount(group, weights)
     mean = np.bincount(group, outcomes) / np.where(mass > 0, mass, 1.0)  # some numbers may have no group
 
@@ -130,23 +139,28 @@ def grouping_cost(
     return chunked_sum(moves, len(values))
 
 
-def group_costs(
-    member: npt.NDArray[Any], values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0
-) -> Floats:
+def group_costs(member: npt.NDArray[Any], levels: LevelMasses, alpha: float = 1.0) -> Floats:
     """Price many groups: each row of `member` says which levels belong to one."""
+    values, weights, outcomes = levels
     mass = member @ weights
     mean = np.divide(member @ outcomes, mass, out=np.zeros(len(member)), where=mass > 0)
     return np.asarray((member * weights * np.abs(values - mean[:, None]) ** alpha).sum(axis=1))
 
 
-def best_grouping(
-    values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0
-) -> tuple[float, Ints]:
+def best_grouping(levels: LevelMasses, alpha: float = 1.0) -> tuple[float, Ints]:
     """Return the cheapest grouping of any shape, by dynamic programming over all 3^m (set, subset) pairs."""
-    count = len(values)
+    count = len(levels.values)
     member = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
-    price = group_costs(member, values, weights, outcomes, alpha)
-    best = _cheapest_covers(price, count)
+    price = group_costs(member, levels, alpha)
+    # With an axis of length 2 per item, the subsets that contain a group, and their rests, are plain slices
+    best = np.where(np.arange(2**count) == 0, 0.0, np.inf)
+    covers, prices = best.reshape((2,) * count), price.reshape((2,) * count)
+    for first in range(count - 1, -1, -1):  # sets whose leftmost item is `first`, from the small to the large
+        for rest in product((0, 1), repeat=count - 1 - first):
+            before = (0,) * first
+            whole = (*before, 1, *(1 if r else slice(None) for r in rest))
+            remainder = (*before, 0, *(0 if r else slice(None) for r in rest))
+            covers[whole] = np.minimum(covers[whole], prices[(*before, 1, *rest)] + covers[remainder])
     group, left, label = np.zeros(count, dtype=np.intp), 2**count - 1, 0
     while left:
         parts = np.flatnonzero((np.arange(2**count) & ~left) == 0)[1:]
@@ -154,20 +168,6 @@ def best_grouping(
         group[member[part] > 0] = label
         left, label = left ^ part, label + 1
     return float(best[-1]), group
-
-
-def _cheapest_covers(price: Floats, count: int) -> Floats:
-    """Cost of the best grouping of every subset, the subset written in binary."""
-    # With an axis of length 2 per item, the subsets that contain a group, and their rests, are plain slices
-    best = np.where(np.arange(2**count) == 0, 0.0, np.inf).reshape((2,) * count)
-    price = price.reshape((2,) * count)
-    for first in range(count - 1, -1, -1):  # sets whose leftmost item is `first`, from the small to the large
-        for rest in product((0, 1), repeat=count - 1 - first):
-            before = (0,) * first
-            whole = (*before, 1, *(1 if r else slice(None) for r in rest))
-            remainder = (*before, 0, *(0 if r else slice(None) for r in rest))
-            best[whole] = np.minimum(best[whole], price[(*before, 1, *rest)] + best[remainder])
-    return best.ravel()
 
 
 BATCH = 16
@@ -184,8 +184,10 @@ def spread_boundaries(curve: Floats, limit: int) -> Ints:
     return np.concatenate([[0], level_boundaries(curve, edges), [count - 1]])
 
 
-def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Runs:
-    """Minimize sum over bins of |residual| + weight * hull (Definition 6.1, distance-from-calibration)."""
+def least_average_width(
+    values: Floats, weights: Floats, curve: Floats, boundaries: Ints
+) -> tuple[float, Ints]:
+    """Return the least sum over bins of |residual| + weight * hull (Definition 6.1), and where they start."""
     weight = cumulative(weights)
     if len(boundaries) > MAX_PLAIN_BOUNDARIES:
         hull_runs.compile_now()
@@ -195,7 +197,7 @@ def least_average_width(values: Floats, weights: Floats, curve: Floats, boundari
     stops = np.append(starts[1:], boundaries[-1])
     hulls = (values[stops - 1] - values[starts]) * (weight[stops] - weight[starts])
     cost = np.abs(curve[stops] - curve[starts]) + hulls
-    return Runs(float(np.cumsum(cost)[-1]), starts)  # added in the order of the search
+    return float(np.cumsum(cost)[-1]), starts  # added in the order of the search
 
 
 def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> tuple[float, float]:

@@ -60,18 +60,14 @@ class CountedCodes:
         changes = np.flatnonzero(np.any(ordered[1:] != ordered[:-1], axis=1)) + 1
         counts = np.diff(np.concatenate(([0], changes, [len(ordered)])))
         codes = ordered[np.concatenate(([0], changes))]
-        distinct = np.repeat(np.arange(len(codes), dtype=np.int32), counts)
-        return cls(codes, distinct, size, tuple(_pieces(codes, counts)))
-
-
-def _pieces(codes: Codes, counts: npt.NDArray[np.int64]) -> list[tuple[PoissonBytes, Codes]]:
-    """Cut equal rows into pieces of at most MAX_ALIKE_ROWS, and put pieces of the same length together."""
-    mean = max(MIN_MEAN, 1.0 - SPARE / math.sqrt(counts.sum()))
-    whole, rest = np.divmod(counts, MAX_ALIKE_ROWS)
-    by_length = {length: codes[rest == length] for length in np.unique(rest[rest > 0]).tolist()}
-    if whole.any():
-        by_length[MAX_ALIKE_ROWS] = np.repeat(codes, whole, axis=0)
-    return [(PoissonBytes(length * mean), part) for length, part in by_length.items()]
+        # equal rows are cut into pieces of at most MAX_ALIKE_ROWS; those of the same length are put together
+        whole, rest = np.divmod(counts, MAX_ALIKE_ROWS)
+        by_length = {length: codes[rest == length] for length in np.unique(rest[rest > 0]).tolist()}
+        if whole.any():
+            by_length[MAX_ALIKE_ROWS] = np.repeat(codes, whole, axis=0)
+        mean = max(MIN_MEAN, 1.0 - SPARE / math.sqrt(len(ordered)))
+        pieces = tuple((PoissonBytes(length * mean), part) for length, part in by_length.items())
+        return cls(codes, np.repeat(np.arange(len(codes), dtype=np.int32), counts), size, pieces)
 
 
 Counts = npt.NDArray[np.int32]

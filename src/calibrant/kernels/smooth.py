@@ -197,16 +197,11 @@ def swept_back(lower: Array, upper: Array, end: float) -> Array:
     return path
 
 
+@compiled
 def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
     """Return weights x_1 .. x_m in [-1, 1] with |x_{j+1} - x_j| <= gap that prove `path` to be optimal."""
-    weights = _feasible_weights(path, curve, gaps)
-    return np.clip(weights, -1.0, 1.0, out=weights)
-
-
-@compiled
-def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
-    """Carry the intervals that the conditions leave forward, and choose one point of each on the way back."""
-    # complementary slackness, each where the sign is not 0: x_j = sign(g_j - g_{j-1}) and
+    # Carries the intervals that the conditions leave forward, and chooses one point of each on the way back.
+    # Complementary slackness, each where the sign is not 0: x_j = sign(g_j - g_{j-1}) and
     # x_{j+1} - x_j = gap_j sign(g_j - C_j)
     low = np.full(len(path) - 1, -1.0)
     high = np.full(len(path) - 1, 1.0)
@@ -228,7 +223,7 @@ def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
         # last, bounds on x_{j+1} - x_j: Lipschitz despite rounding
         weight = max(chosen, weight - (-gaps[j] if over < 0.0 else gaps[j]))
         weight = min(weight, low[j + 1] - (gaps[j] if over > 0.0 else -gaps[j]))
-        low[j] = weight  # overwrites its bound, which is not needed again
+        low[j] = min(max(weight, -1.0), 1.0)  # overwrites its bound, which is not needed again
     return low
 
 
@@ -267,19 +262,16 @@ def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:
         return -upper_ends(-inner, gaps), upper_ends(inner, gaps)
     from concurrent.futures import ThreadPoolExecutor
 
+    def trimmed(side: Array) -> Array:
+        ends = largest_ends(np.append(side, 0.0), gaps) if len(side) >= BUCKETS_ABOVE else None
+        return upper_ends(side, gaps) if ends is None else ends
+
     upper_ends.machine_code()  # made here, so that the two threads share one
-    trimmed = _trimmed_long if len(inner) >= BUCKETS_ABOVE else upper_ends
     with ThreadPoolExecutor(1) as pool:
-        mirrored = pool.submit(trimmed, -inner, gaps)
-        upper = trimmed(inner, gaps)
+        mirrored = pool.submit(trimmed, -inner)
+        upper = trimmed(inner)
         lower = mirrored.result()
         return np.negative(lower, out=lower), upper
-
-
-def _trimmed_long(inner: Array, gaps: Array) -> Array:
-    """Trim one end of a long curve: by buckets, or by the heap where positions crowd."""
-    ends = largest_ends(np.append(inner, 0.0), gaps)
-    return upper_ends(inner, gaps) if ends is None else ends
 
 
 def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Array:

@@ -17,7 +17,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import number, whole_number
 from calibrant.kernels.cumulative import shifted_error
 from calibrant.metrics.bibliography import BINS_PAPER, DISTANCE_PAPER
-from calibrant.metrics.calling import measure_function
+from calibrant.metrics.calling import check_choice, measure_function
 from calibrant.metrics.certificates import (
     EPS,
     bracketed,
@@ -114,8 +114,7 @@ binned_calibration_error = expected_calibration_error
 
 def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) -> float:
     """Return the width of bins that can be shifted; refuse options that say nothing about them."""
-    if shift != "average":
-        raise reject_name("shift", shift, ["average"])
+    check_choice("shift", shift, ["average"])
     is_width = isinstance(bins, float) and 0 < bins < 1
     counted = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool) and bins >= 1
     if not (is_width or counted) or strategy != "uniform" or norm != 1 or debiased:
@@ -190,24 +189,22 @@ def _binned_bounds(forecasts: Forecasts, measured: Certified, settings: Settings
     return bracketed(measured, np.sqrt(least) - slack, np.sqrt(float(steepest @ most)) + slack)
 
 
-BINNED_MEASURES = (
-    Measure(
-        "ece",
-        expected_calibration_error,
-        family="bins",
-        headline=True,
-        meaning="mean gap between prediction and outcome rate over 15 bins of equal width",
-        symmetric=False,
-        null=Null(_absolute_bins, power=1),
-        cost="O(m + bins)",
-        citation=BINS_PAPER,
-        variants=(
-            {"strategy": "quantile", "bins": 4},
-            {"norm": 2},
-            {"norm": "max"},
-            {"shift": "average", "bins": 8},
-            {"bins": [0, 0.1, 0.5, 1]},
-        ),
+EXPECTED_ERROR = Measure(
+    "ece",
+    expected_calibration_error,
+    family="bins",
+    headline=True,
+    meaning="mean gap between prediction and outcome rate over 15 bins of equal width",
+    symmetric=False,
+    null=Null(_absolute_bins, power=1),
+    cost="O(m + bins)",
+    citation=BINS_PAPER,
+    variants=(
+        {"strategy": "quantile", "bins": 4},
+        {"norm": 2},
+        {"norm": "max"},
+        {"shift": "average", "bins": 8},
+        {"bins": [0, 0.1, 0.5, 1]},
     ),
 )
 
@@ -282,19 +279,17 @@ def _level_gaps(forecasts: Forecasts, residuals: Array, settings: Settings) -> A
     return mean_power(gap, weight, float(norm), bool(settings["root"]))
 
 
-LEVEL_SET_MEASURES = (
-    Measure(
-        "level-set",
-        level_set_error,
-        words="level-set calibration error",
-        family="levels",
-        meaning="mean gap between each distinct prediction and the outcome rate behind it",
-        sound=True,
-        needs_level_sets=True,
-        null=Null(_level_gaps, power=1),
-        citation=DISTANCE_PAPER + ", section 1",
-        variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
-    ),
+LEVEL_SET = Measure(
+    "level-set",
+    level_set_error,
+    words="level-set calibration error",
+    family="levels",
+    meaning="mean gap between each distinct prediction and the outcome rate behind it",
+    sound=True,
+    needs_level_sets=True,
+    null=Null(_level_gaps, power=1),
+    citation=DISTANCE_PAPER + ", section 1",
+    variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
 )
 
 
@@ -343,8 +338,7 @@ def _by_weight(bins: Bins, strategy: str) -> bool:
 
 def inner_edges(bins: Bins, strategy: str) -> Array:
     """Return the inner edges of the bins; a position equal to an edge lies in the bin above it."""
-    if strategy not in ("uniform", "quantile"):
-        raise reject_name("strategy", strategy, ["uniform", "quantile"])
+    check_choice("strategy", strategy, ("uniform", "quantile"))
     if isinstance(bins, (int, np.integer)):
         whole_number("bins", bins, 1, MAX_BINS)
         inner = np.arange(1, bins) / bins

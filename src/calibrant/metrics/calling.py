@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+import numpy as np
 
 from calibrant.errors import InvalidInputError, UnknownNameError, reject_name
 from calibrant.forecasts import Forecasts
@@ -14,7 +16,7 @@ from calibrant.frames import resolve_inputs
 from calibrant.inputs import flag
 from calibrant.metrics.certificates import Certificate, NoCertificateError, no_certificate, rounded
 from calibrant.records import Missing
-from calibrant.results import Certified
+from calibrant.results import Array, Certified
 
 ARRAYS = """\
 y_true : array-like, or Forecasts alone
@@ -101,8 +103,7 @@ def shares_parameters(shared: str) -> Callable[[T], T]:
 T = TypeVar("T")
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
-Quick = TypeVar("Quick", bound=Callable[..., float])
-Rounding = TypeVar("Rounding", bound=Callable[[Forecasts, Certified], Certified])
+Rounding = Callable[[Forecasts, Certified], Certified]
 
 
 class OfRows(Protocol[P, R_co]):
@@ -138,7 +139,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
         self.__signature__ = _signature(core)
         self.bounds_on_raw_rows: Certificate | None = None
-        self._rounding: Callable[[Forecasts, Certified], Certified] = rounded
+        self._rounding: Rounding = rounded
         self._quick: Callable[..., float] | None = None
 
     if TYPE_CHECKING:  # type checkers see the options of each measure; sample_weight goes by its name
@@ -202,7 +203,7 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         self._rounding = rounding
         return rounding
 
-    def fast_path(self, quick: Quick) -> Quick:
+    def fast_path(self, quick: Callable[..., float]) -> Callable[..., float]:
         """Decorate a function that computes the value alone, where that is cheaper."""
         self._quick = quick
         return quick
@@ -224,17 +225,17 @@ class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
         return self.__name__  # pickled by name, as a function is
 
 
-def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
-    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns."""
-    return _accepting(core, clusters=False)  # type: ignore[no-any-return]
-
-
 def accepts_clusters(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
-    """Do the same for a function that heeds which rows belong together, given as ``clusters=``."""
-    return _accepting(core, clusters=True)  # type: ignore[no-any-return]
+    """Do what accepts_rows does, for a function that heeds which rows belong together (``clusters=``)."""
+    return accepts_rows(core, clusters=True)
 
 
-def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
+def accepts_rows(
+    core: Callable[Concatenate[Forecasts, P], R_co], *, clusters: bool = False
+) -> OfRows[P, R_co]:
+    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns."""
+    function: Callable[..., R_co] = core
+
     @functools.wraps(core)
     def call(
         y_true: Any,
@@ -255,14 +256,13 @@ def _accepting(core: Callable[..., R_co], *, clusters: bool) -> Any:
         made = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
         if given.extra.get("clusters") is not None:
             made = made.with_clusters(given.extra["clusters"], missing)
-        return core(made, **options)
+        return function(made, **options)
 
     call.__doc__ = with_parameters(core, ARRAYS + COLUMNS + (CLUSTERS if clusters else ""))
-    names = ("outcome", "prediction", "weight", *(("clusters",) if clusters else ()))
+    shown = _signature(core, "outcome", "prediction", "weight", *(["clusters"] if clusters else []))
     returned = inspect.signature(core).return_annotation
-    shown = _signature(core, names).replace(return_annotation=returned)
-    call.__signature__ = shown  # type: ignore[attr-defined]
-    return call
+    call.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
 
 
 def as_forecasts(
@@ -283,7 +283,20 @@ def as_forecasts(
     return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
 
 
-def _signature(core: Callable[..., Any], more: tuple[str, ...] = ()) -> inspect.Signature:
+def check_choice(subject: str, choice: str, known: Collection[str]) -> None:
+    if choice not in known:
+        raise reject_name(subject, choice, list(known))
+
+
+def numbers_of(function: Callable[[Array], Any], v: Array, subject: str, rule: str) -> Array:
+    """Return what a function of the user makes of predictions, in float64."""
+    found = np.asarray(function(v), dtype=np.float64)
+    if found.shape not in ((), v.shape) or not np.all(np.isfinite(found)):
+        raise InvalidInputError(subject, rule, f"got shape {found.shape}" if found.shape else f"got {found}")
+    return np.broadcast_to(found, v.shape)
+
+
+def _signature(core: Callable[..., Any], *more: str) -> inspect.Signature:
     """Show the form that takes arrays: it is the one people look up."""
     kind = inspect.Parameter
     y_true = kind("y_true", kind.POSITIONAL_OR_KEYWORD)

@@ -26,14 +26,10 @@ EPS = float(np.finfo(np.float64).eps)
 class NoCertificateError(CalibrantError):
     """The measure cannot be bounded from what a sketch keeps."""
 
-    reason = ""
-
 
 def no_certificate(name: str, reason: str = "") -> NoCertificateError:
     hint = "take the raw rows, or a measure that `calibrant measures` marks as certified on sketches"
-    error = NoCertificateError(f"measure {name!r}", "has no certificate on a sketch", reason, hint)
-    error.reason = reason
-    return error
+    return NoCertificateError(f"measure {name!r}", "has no certificate on a sketch", reason, hint)
 
 
 def rounding(forecasts: Forecasts) -> float:
@@ -66,11 +62,6 @@ def reach(forecasts: Forecasts) -> Array:
 
 def residual_mass(forecasts: Forecasts) -> Array:
     return cells_of(forecasts).over + cells_of(forecasts).under
-
-
-def certify_exact_sums(forecasts: Forecasts, measured: Certified, _: Mapping[str, Any]) -> Certified:
-    """Certify a function of sums that the sketch keeps exactly."""
-    return widened(measured, rounding(forecasts))
 
 
 def lipschitz_weights(forecasts: Forecasts, measured: Certified, constant: float) -> Certified:

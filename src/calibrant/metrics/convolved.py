@@ -150,18 +150,16 @@ def _convolved_bounds(forecasts: Forecasts, measured: Certified, settings: Setti
     return bracketed(measured, float(lower) - slack, float(upper) + slack)
 
 
-MEASURES = (
-    Measure(
-        "convolved",
-        convolved_calibration_error,
-        family="distances",
-        meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
-        continuous=True,
-        sound=True,
-        consistency=(0.5, 2.0),
-        citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
-        variants=({"bandwidth": 0.1},),
-    ),
+CONVOLVED = Measure(
+    "convolved",
+    convolved_calibration_error,
+    family="distances",
+    meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
+    continuous=True,
+    sound=True,
+    consistency=(0.5, 2.0),
+    citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
+    variants=({"bandwidth": 0.1},),
 )
 
 

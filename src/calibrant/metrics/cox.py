@@ -121,6 +121,7 @@ def cox_calibration(forecasts: Forecasts) -> CoxCalibration:
 
 
 def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
+    """Return intercept and slope of the largest weighted logistic likelihood."""
     _check_both_outcomes(forecasts)
     if forecasts.levels < 2:
         raise TooFewRecordsError("calibration slope", "needs two distinct predictions", "got 1")
@@ -131,7 +132,19 @@ def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
         hint = "a perfect split has no finite slope; use another measure"
         rule, got = "needs overlapping outcomes", "the outcomes are split"
         raise TooFewRecordsError("calibration slope", rule, got, hint)
-    return _fit(forecasts, logit)
+    ones, weights = forecasts.outcomes, forecasts.weights
+    center, scale = dot(weights, logit), float(np.ptp(logit))
+    x = np.subtract(logit, center, out=logit)
+    x /= scale
+    # from the constant fit, where the curvature is sound
+    beta = np.array([np.log(ones.sum() / (weights - ones).sum()), 0.0])
+    if len(x) > 4 * COARSE:  # roughly at first, on groups of neighbors
+        starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
+        grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
+        beta = logistic_fit(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
+    beta = logistic_fit(x, ones, weights, beta)
+    slope = float(beta[1]) / scale
+    return float(beta[0]) - slope * center, slope
 
 
 def _check_both_outcomes(forecasts: Forecasts) -> None:
@@ -161,23 +174,6 @@ def logits(forecasts: Forecasts) -> Array:
     with np.errstate(divide="ignore"):
         np.subtract(np.log(forecasts.values, out=logit), np.log1p(other, out=other), out=logit)
     return np.clip(logit, -MAX_LOGIT, MAX_LOGIT, out=logit)
-
-
-def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
-    """Maximize the weighted logistic likelihood: roughly on groups of neighbors first, if there are many."""
-    ones, weights = forecasts.outcomes, forecasts.weights
-    center, scale = dot(weights, logit), float(np.ptp(logit))
-    x = np.subtract(logit, center, out=logit)
-    x /= scale
-    # from the constant fit, where the curvature is sound
-    beta = np.array([np.log(ones.sum() / (weights - ones).sum()), 0.0])
-    if len(x) > 4 * COARSE:
-        starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
-        grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
-        beta = logistic_fit(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
-    beta = logistic_fit(x, ones, weights, beta)
-    slope = float(beta[1]) / scale
-    return float(beta[0]) - slope * center, slope
 
 
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:

@@ -12,7 +12,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics.bibliography import CURVE_PAPER, MULTI_PAPER, VALIDATION_PAPER
 from calibrant.metrics.calling import measure_function
-from calibrant.metrics.certificates import band, certify_exact_sums, rounded, rounding, widened
+from calibrant.metrics.certificates import band, rounded, rounding, widened
 from calibrant.metrics.null_laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL, null_deviation
 from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.results import Array, Certified, Witness
@@ -139,7 +139,8 @@ def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
     return np.asarray(residuals.sum(axis=1))
 
 
-calibration_in_the_large.certificate(certify_exact_sums)
+# of sums that a sketch keeps exactly
+calibration_in_the_large.certificate(lambda forecasts, measured, _: widened(measured, rounding(forecasts)))
 
 
 @measure_function

@@ -13,7 +13,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import positive_number, whole_number
 from calibrant.kernels.cumulative import laplace_form, laplace_forms
 from calibrant.metrics.bibliography import DISTANCE_PAPER, TRUTHFUL_PAPER
-from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.calling import accepts_rows, measure_function, numbers_of
 from calibrant.metrics.certificates import bracketed, no_certificate, reach, residual_mass, rounding, widened
 from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.parallel import dot, recorded_seed
@@ -183,11 +183,8 @@ def weighted_calibration_error(
     >>> weighted_calibration_error([0, 1], [0.5, 0.5], weight_function=lambda v: 1 - v)
     0.0
     """
-    weight = np.asarray(weight_function(forecasts.values), dtype=np.float64)
-    if weight.shape not in ((), forecasts.values.shape) or not np.all(np.isfinite(weight)):
-        got = f"got shape {weight.shape}" if weight.shape else f"got {weight}"
-        raise InvalidInputError("weight_function", "must return one finite number per prediction", got)
-    weight = np.broadcast_to(weight, forecasts.values.shape)
+    rule = "must return one finite number per prediction"
+    weight = numbers_of(weight_function, forecasts.values, "weight_function", rule)
     signed = float(forecasts.residuals @ weight)
     return Certified.point(
         abs(signed), Witness(forecasts.values, weight, "the weight function given"), signed=signed

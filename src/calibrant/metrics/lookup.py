@@ -7,10 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.metrics import binned, convolved, cox, cumulative, kernel, low_degree, scores, smooth, truthful
-from calibrant.metrics.calling import ARRAYS, as_forecasts, shares_parameters
+from calibrant.metrics.calling import ARRAYS, as_forecasts, check_choice, shares_parameters
 from calibrant.metrics.certificates import NoCertificateError, no_certificate
 from calibrant.metrics.decisions import worst_case
 from calibrant.metrics.distance import lower, upper
@@ -19,24 +19,24 @@ from calibrant.records import Missing
 from calibrant.results import Catalogue, Measurement
 
 MEASURES: tuple[Measure, ...] = (
-    *binned.BINNED_MEASURES,
-    *binned.LEVEL_SET_MEASURES,
+    binned.EXPECTED_ERROR,
+    binned.LEVEL_SET,
     *cumulative.CURVE_MEASURES,
     *truthful.MEASURES,
-    *lower.MEASURES,
-    *upper.MEASURES,
-    *upper.INTERVAL_MEASURES,
+    lower.LOWER_DISTANCE,
+    upper.UPPER_DISTANCE,
+    upper.INTERVAL,
     *smooth.MEASURES,
     *kernel.MEASURES,
-    *worst_case.DECISION_MEASURES,
+    worst_case.DECISION_LOSS,
     *worst_case.U_CALIBRATION_MEASURES,
-    *convolved.MEASURES,
-    *low_degree.MEASURES,
+    convolved.CONVOLVED,
+    low_degree.LOW_DEGREE,
     *scores.SCORE_MEASURES,
     *cumulative.IN_THE_LARGE_MEASURES,
     *cox.MEASURES,
     *scores.CALIBRATION_INDEX_MEASURES,
-    *scores.DISCRIMINATION_MEASURES,
+    scores.C_STATISTIC,
 )
 
 
@@ -72,8 +72,7 @@ def measures() -> Mapping[str, Measure]:
 
 
 def find_measure(name: str) -> Measure:
-    if name not in _TABLE:
-        raise reject_name("measure", name, list(_TABLE))
+    check_choice("measure", name, _TABLE)
     return _TABLE[name]
 
 
@@ -156,7 +155,7 @@ def measure(
     try:
         measured = entry.function.certified(forecasts, **settings)
     except NoCertificateError as error:
-        raise no_certificate(entry.name, error.reason) from None
+        raise no_certificate(entry.name, error.got) from None
     return Measurement(
         name=entry.name,
         value=measured.value,

@@ -112,16 +112,14 @@ def _low_degree_bounds(forecasts: Forecasts, measured: Certified, settings: Sett
     return lipschitz_weights(forecasts, measured, 2.0 * int(settings["degree"]) ** 2)
 
 
-MEASURES = (
-    Measure(
-        "low-degree",
-        low_degree_error,
-        words="low-degree error",
-        family="curve",
-        meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
-        continuous=True,
-        null=Null(power=1, mean_draws=19),
-        citation=SURVEY + ", section 3.3",
-        variants=({"degree": 1},),
-    ),
+LOW_DEGREE = Measure(
+    "low-degree",
+    low_degree_error,
+    words="low-degree error",
+    family="curve",
+    meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
+    continuous=True,
+    null=Null(power=1, mean_draws=19),
+    citation=SURVEY + ", section 3.3",
+    variants=({"degree": 1},),
 )

@@ -20,8 +20,6 @@ from calibrant.inputs import (
     InputNames,
     check_aligned,
     check_missing,
-    check_same_length,
-    check_weights,
     is_missing,
     numeric_vector,
     row_labels,
@@ -29,7 +27,7 @@ from calibrant.inputs import (
     whole_number,
 )
 from calibrant.metrics.calling import shares_parameters
-from calibrant.records import Missing
+from calibrant.records import Missing, check_records
 from calibrant.results import Array
 
 MAX_NAMES_SHOWN = 5  # names in a message
@@ -269,15 +267,11 @@ def class_low_degree_error(
     if terms * count > MAX_TERMS:
         got = f"got {terms * count:,} for {count} classes at degree {degree}"
         raise InvalidInputError("degree", f"must give at most {MAX_TERMS:,} terms", got)
-    p, labels = rows.table[rows.kept], rows.labels[rows.kept]
-    weight = np.ones(len(labels))
-    if sample_weight is not None:
-        given = numeric_vector(sample_weight, "sample_weight").astype(np.float64)
-        check_same_length(given, rows.labels, ("sample_weight", "probabilities"))
-        left_out = ~rows.kept | (np.isnan(given) & (missing == "drop"))
-        given = np.where(left_out, 0.0, given)
-        weight = check_weights(given, "sample_weight")[rows.kept]
-        weight = weight / weight.max()  # whose sum cannot overflow
+    gaps = np.where(rows.kept, 0.0, np.nan)
+    checked = check_records(gaps, np.zeros(len(gaps)), sample_weight, missing, _NAMES)
+    kept = slice(None) if checked.rows is None else checked.rows
+    p, labels = rows.table[kept], rows.labels[kept]
+    weight = np.ones(len(labels)) if checked.weight is None else checked.weight / checked.largest
     residuals = weight[:, None] / weight.sum() * ((labels[:, None] == np.arange(count)) - p)
     total = 0.0
     for chosen in itertools.combinations_with_replacement(range(count), degree):

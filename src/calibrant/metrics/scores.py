@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import TooFewRecordsError, reject_name
+from calibrant.errors import TooFewRecordsError
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import clipping, closed_share
 from calibrant.kernels.fits import isotonic_rates, pooled_scores
 from calibrant.kernels.ordering import ascending
 from calibrant.metrics.bibliography import CONCORDANCE_PAPER, CORP_PAPER, INDEX_PAPER
-from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.calling import accepts_rows, check_choice, measure_function
 from calibrant.metrics.certificates import (
     EPS,
     bracketed,
@@ -117,8 +117,7 @@ def decompose(
     >>> decompose([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]).uncertainty
     0.1875
     """
-    if score not in ("brier", "log"):
-        raise reject_name("score", score, ["brier", "log"])
+    check_choice("score", score, ("brier", "log"))
     clipping("clip", clip)
     mean = np.broadcast_to(forecasts.base_rate, forecasts.levels)
     raw, fitted, constant = (
@@ -399,18 +398,16 @@ def _concordance_bounds(forecasts: Forecasts, measured: Certified, _: Settings) 
     return _concordance_rounded(forecasts, widened(measured, tied))
 
 
-DISCRIMINATION_MEASURES = (
-    Measure(
-        "c-statistic",
-        c_statistic,
-        words="c-statistic",
-        family="regression",
-        meaning="probability that an event has a higher prediction than a non-event (AUC)",
-        complete=False,
-        ideal=1.0,
-        signed=True,
-        needs_both_outcomes=True,
-        null=Null(tables=lambda _, outcomes, weights, settings: _concordances(outcomes, weights)),
-        citation=CONCORDANCE_PAPER,
-    ),
+C_STATISTIC = Measure(
+    "c-statistic",
+    c_statistic,
+    words="c-statistic",
+    family="regression",
+    meaning="probability that an event has a higher prediction than a non-event (AUC)",
+    complete=False,
+    ideal=1.0,
+    signed=True,
+    needs_both_outcomes=True,
+    null=Null(tables=lambda _, outcomes, weights, settings: _concordances(outcomes, weights)),
+    citation=CONCORDANCE_PAPER,
 )

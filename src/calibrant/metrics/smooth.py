@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from dataclasses import replace
 
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import positive_number
@@ -79,14 +79,8 @@ def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certif
     weights = lipschitz_witness(path, forecasts.curve, gaps)
     lower = dot(forecasts.residuals, weights)
     meaning = f"the weight function, {lipschitz:g}-Lipschitz and bounded by 1, that attains the error"
-    return Certified(
-        value=upper,
-        lower=min(lower, upper),  # they may cross by a rounding error
-        upper=upper,
-        exact=True,
-        witness=Witness(forecasts.values, weights, meaning),
-        details=MappingProxyType({"lipschitz": lipschitz}),
-    )
+    found = Certified.point(upper, Witness(forecasts.values, weights, meaning), lipschitz=lipschitz)
+    return replace(found, lower=min(lower, upper))  # they may cross by a rounding error
 
 
 def _smooth(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:

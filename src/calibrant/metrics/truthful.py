@@ -12,10 +12,10 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import whole_number
-from calibrant.kernels.cumulative import two_bin_absolutes, two_bin_squares
+from calibrant.kernels.cumulative import two_bin_integrals
 from calibrant.metrics.bibliography import TRUTHFUL_PAPER
 from calibrant.metrics.binned import Bins, bin_starts, expected_binned_square, residual_ranges, touched_bins
-from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.calling import accepts_rows, check_choice, measure_function
 from calibrant.metrics.certificates import band, bracketed, cells_of, no_certificate, rounding
 from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.parallel import chunked_sum, dot, recorded_seed
@@ -85,8 +85,7 @@ def binned_squared_error(
     >>> binned_squared_error([0, 1], [0.25, 0.75], bins=1)
     0.0
     """
-    if ties not in ("together", "random"):
-        raise reject_name("ties", ties, ["together", "random"])
+    check_choice("ties", ties, ("together", "random"))
     count = _bins_of(forecasts, bins)
     if partition is not None:
         if bins is not None or ties == "random" or strategy != "quantile":
@@ -179,8 +178,7 @@ def _bins_of(forecasts: Forecasts, bins: Bins | None) -> Bins:
 
 def _two_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
     """ATB and l1-ATB: the integral of |C|^norm + |C_m - C|^norm."""
-    integrals = two_bin_absolutes if settings["norm"] == 1 else two_bin_squares
-    return integrals(residuals, forecasts.values)
+    return two_bin_integrals(residuals, forecasts.values, settings["norm"])
 
 
 @averaged_two_bin_error.certificate

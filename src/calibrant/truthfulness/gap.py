@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import InvalidInputError
 from calibrant.inputs import number, numeric_vector, positive_number, probabilities, to_array, whole_number
-from calibrant.metrics.calling import shares_parameters
+from calibrant.metrics.calling import check_choice, shares_parameters
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array, Result
 from calibrant.truthfulness.search import (
@@ -310,8 +310,7 @@ def class_truthfulness(
     if table.ndim != 2 or table.shape[1] < 2 or np.any(np.abs(table.sum(axis=1) - 1) > 1e-9):
         rule = "must have one row per round and one column per class, rows summing to 1"
         raise InvalidInputError("truth", rule, f"got shape {table.shape}")
-    if score not in ("total", "top"):
-        raise reject_name("score", score, ["total", "top"])
+    check_choice("score", score, ("total", "top"))
     classes, whole = table.shape[1], whole_number("steps", steps, 1, 100)
     counts = (some for some in itertools.product(range(whole + 1), repeat=classes - 1) if sum(some) <= whole)
     points = [(*(k / whole for k in some), 1 - sum(some) / whole) for some in counts]

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name
+from calibrant.errors import CalibrantError, InvalidInputError
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import checked_predictions
-from calibrant.metrics.calling import shares_parameters
+from calibrant.metrics.calling import check_choice, shares_parameters
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import DRAWS, Progress, checked_draws, in_blocks, recorded_seed, report_progress
@@ -64,8 +64,7 @@ def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
             chosen[str(name)] = _of_prediction(str(name), lie)
     elif lies is None or isinstance(lies, Iterable):
         for name in LIES if lies is None else [lies] if isinstance(lies, str) else lies:
-            if name not in list(LIES):
-                raise reject_name("lie", name, list(LIES))
+            check_choice("lie", name, list(LIES))
             chosen[name] = LIES[name]
     else:
         raise InvalidInputError("lies", "must be names, or map names to functions", f"got {lies!r}")

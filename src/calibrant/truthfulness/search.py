@@ -165,15 +165,13 @@ class Scored:
 
     def __init__(self, measure: str | Function, options: Mapping[str, Any]) -> None:
         self.row: Measure | None = None
+        self.options = self.settings = dict(options)
         if callable(measure):
             self.name = getattr(measure, "__name__", type(measure).__name__)
             self.function: Function = measure
         else:
             self.row = defined(find_measure(measure))
-            self.name = self.row.name
-        self.options = dict(options)
-        self.settings = self.options if self.row is None else {**self.row.options, **options}
-        if self.row is not None:
+            self.name, self.settings = self.row.name, {**self.row.options, **options}
             self.row.settings(self.settings)  # refuses what the measure does not know
 
     def values(self, report: Array, outcomes: Array) -> Array:

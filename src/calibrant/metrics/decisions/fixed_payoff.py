@@ -14,7 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import InputNames, numeric_vector, to_array
 from calibrant.metrics.binned import mostly_distinct
-from calibrant.metrics.calling import accepts_rows, measure_function, shares_parameters
+from calibrant.metrics.calling import accepts_rows, check_choice, measure_function, shares_parameters
 from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, table_of, task_of
 from calibrant.metrics.decisions.worst_case import responses
 from calibrant.metrics.scores import CLIP
@@ -137,17 +137,14 @@ def decision_report(forecasts: Forecasts, /, **options: Any) -> DecisionReport:
     lost by trusting them          0.15 per record, 0.6 in total
       act -> wait: 4 records, predictions of 0.5, gain 0.15
     """
-    measured = fixed_decision_loss.core(forecasts, **options)
-    report: DecisionReport = measured.details["report"]
-    return report
+    return fixed_decision_loss.core(forecasts, **options).details["report"]  # type: ignore[no-any-return]
 
 
 def report_of(
     task: PayoffTable | Score, groups: Responses, forecasts: Forecasts, ties: Ties
 ) -> DecisionReport:
     """Compare acting on the trusted predictions with acting on the rates, paid by the actual outcomes."""
-    if ties not in ("worst", "first"):
-        raise reject_name("ties", ties, ["worst", "first"])
+    check_choice("ties", ties, ("worst", "first"))
     if isinstance(task, PayoffTable):
         names, by_rate, best = task.names, task.expected(groups.rates), task.best(groups.trusted)
         trusted = np.argmax(best, axis=1)

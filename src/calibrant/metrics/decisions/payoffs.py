@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name
+from calibrant.errors import InvalidInputError
 from calibrant.inputs import checked_predictions, clipping, probabilities
 from calibrant.kernels.cumulative import upper_envelope
-from calibrant.metrics.calling import shares_parameters
+from calibrant.metrics.calling import check_choice, numbers_of, shares_parameters
 from calibrant.metrics.scores import CLIP
 from calibrant.results import Array, Result
 
@@ -117,8 +117,7 @@ def _named_score(name: str, clip: float) -> Score:
         "log": lambda v: np.log(np.clip(np.stack((1 - v, v)), clip, 1 - clip)),
         "spherical": lambda v: np.stack((1 - v, v)) / np.hypot(1 - v, v),
     }
-    if name not in scores:
-        raise reject_name("payoff", name, list(scores))
+    check_choice("payoff", name, scores)
     return Score(name, scores[name])
 
 
@@ -126,23 +125,17 @@ def _savage(phi: Convex, gradient: Convex | None) -> Callable[[Array], Array]:
     """Return the proper score of a convex function, phi(v) + phi'(v) (y - v)."""
 
     def earned(v: Array) -> Array:
-        value = _called(phi, v, "payoff")
+        rule = "as a function must return one finite number per probability"
+        value = numbers_of(phi, v, "payoff", rule)
         if gradient is None:
             low, high = np.maximum(v - STEP, 0.0), np.minimum(v + STEP, 1.0)
-            slope = (_called(phi, high, "payoff") - _called(phi, low, "payoff")) / (high - low)
+            rise = numbers_of(phi, high, "payoff", rule) - numbers_of(phi, low, "payoff", rule)
+            slope = rise / (high - low)
         else:
-            slope = _called(gradient, v, "gradient")
+            slope = numbers_of(gradient, v, "gradient", rule)
         return np.stack((value - v * slope, value + (1 - v) * slope))
 
     return earned
-
-
-def _called(function: Convex, v: Array, name: str) -> Array:
-    value = np.asarray(function(v), dtype=np.float64)
-    if value.shape not in ((), v.shape) or not np.all(np.isfinite(value)):
-        rule = "as a function must return one finite number per probability"
-        raise InvalidInputError(name, rule, f"got shape {value.shape}" if value.shape else f"got {value}")
-    return np.broadcast_to(value, v.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -243,10 +236,8 @@ class ConvexScore(Result):
             raise InvalidInputError("v and y", "must have the same shape", got) from None
 
     def __repr__(self) -> str:
-        parts = [self.actions[0]]
-        for mu, name in zip(self.thresholds, self.actions[1:], strict=True):
-            parts.append(f"{name} from {mu:.4g}")
-        return f"ConvexScore({', '.join(parts)})"
+        changes = zip(self.actions[1:], self.thresholds, strict=True)
+        return f"ConvexScore({self.actions[0]}{''.join(f', {name} from {mu:.4g}' for name, mu in changes)})"
 
 
 @shares_parameters("")

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.crossfit import Recalibrator, Responses, cross_fitted, isotonic_interpolation, name_of
+from calibrant.fits.crossfit import Recalibrator, Responses, cross_fitted, name_of
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import number, probabilities, whole_number
 from calibrant.metrics.bibliography import SURVEY
 from calibrant.metrics.binned import warn_if_singletons
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.registry import Measure
+from calibrant.metrics.scores import isotonic_curve
 from calibrant.parallel import recorded_seed
 from calibrant.results import NOTHING, Array, Certified, Result
 
@@ -202,19 +203,15 @@ def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
     >>> task.thresholds.tolist(), task.payoff.tolist()
     ([0.5], [[1.0, 0.0], [0.0, 1.0]])
     """
-    task: WorstTask = decision_loss.core(forecasts, **options).details["task"]
-    return task
+    return decision_loss.core(forecasts, **options).details["task"]  # type: ignore[no-any-return]
+
+
+def worst_of(curve: ThresholdLossCurve) -> Certified:
+    return certified_worst(curve.thresholds, curve.peaks)
 
 
 def worst_task_of(curve: ThresholdLossCurve) -> WorstTask:
-    task: WorstTask = certified_worst(curve.thresholds, curve.peaks).details["task"]
-    return task
-
-
-def worst_loss(thresholds: Array, peaks: Array) -> float:
-    """Return the largest loss alone, of a curve given by its peaks at ascending thresholds in [0, 1]."""
-    _, (first, second), share, _ = _worst_pair(thresholds, peaks)
-    return 2.0 * (share * first + (1.0 - share) * second)
+    return worst_of(curve).details["task"]  # type: ignore[no-any-return]
 
 
 def certified_worst(mu: Array, peaks: Array, used: Mapping[str, Any] = NOTHING) -> Certified:
@@ -271,19 +268,17 @@ def _worst_pair(mu: Array, peaks: Array) -> tuple[tuple[float, float], tuple[flo
     return ends, (float(on_left[i]), float(on_right[j])), float(share), float(bound)
 
 
-DECISION_MEASURES = (
-    Measure(
-        "cdl",
-        decision_loss,
-        words="calibration decision loss",
-        family="decisions",
-        meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
-        sound=True,
-        needs_level_sets=True,
-        decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
-        cost="O(m log m)",
-        citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
-    ),
+DECISION_LOSS = Measure(
+    "cdl",
+    decision_loss,
+    words="calibration decision loss",
+    family="decisions",
+    meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
+    sound=True,
+    needs_level_sets=True,
+    decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
+    cost="O(m log m)",
+    citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
 )
 
 
@@ -311,13 +306,8 @@ def u_calibration_error(forecasts: Forecasts) -> Certified:
     # would let one act and not the other, and count a loss that does not exist.
     rate = min(1.0, max(0.0, forecasts.base_rate))
     nearest = float(forecasts.values[int(np.argmin(np.abs(forecasts.values - rate)))])
-    return _regret(forecasts, np.full(forecasts.levels, nearest if abs(nearest - rate) <= SAME else rate))
-
-
-def _regret(forecasts: Forecasts, rates: Array) -> Certified:
-    """Return what the worst task loses by trusting the predictions and not these rates."""
-    curve = curve_of(_levels(forecasts, rates))
-    return certified_worst(curve.thresholds, curve.peaks)
+    rates = np.full(forecasts.levels, nearest if abs(nearest - rate) <= SAME else rate)
+    return worst_of(curve_of(_levels(forecasts, rates)))
 
 
 @measure_function
@@ -341,12 +331,8 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     """
     recorded_seed(seed)
     if number("folds", folds):
-        curve = curve_of(cross_fitted(forecasts, "isotonic", folds, seed))
-        return certified_worst(curve.thresholds, curve.peaks)
-    raw = hindsight(forecasts).rates
-    return _regret(
-        forecasts, isotonic_interpolation(forecasts.values, raw, forecasts.weights)(forecasts.values)
-    )
+        return worst_of(curve_of(cross_fitted(forecasts, "isotonic", folds, seed)))
+    return worst_of(curve_of(_levels(forecasts, isotonic_curve(forecasts))))
 
 
 U_CALIBRATION_MEASURES = (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.kernels.groupings import Flags, cheap_groups, local_search, paired_runs
-from calibrant.kernels.partitions import Floats, Ints, group_costs
+from calibrant.kernels.partitions import Floats, Ints, LevelMasses, group_costs
 
 TOLERANCE = 1e-9  # reduced costs above -TOLERANCE count as no improvement
 SCALE = 1e3  # costs in the linear programs, whose tolerances are absolute
@@ -47,32 +47,32 @@ def runs_of_equal_records(values: Floats, rates: Floats, alpha: float, limit: fl
 
 
 def improved_grouping(
-    values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], alpha: float = 1.0, kicks: int = 0
+    levels: LevelMasses, starts: list[Ints], alpha: float = 1.0, kicks: int = 0
 ) -> tuple[float, Ints]:
     """Return the cheapest grouping that local search reaches from `starts`, and its cost."""
-    if (1 + kicks) * len(values) > MAX_PLAIN_LEVELS:
+    if (1 + kicks) * len(levels.values) > MAX_PLAIN_LEVELS:
         local_search.compile_now()
     rng = np.random.default_rng(0)
     reached = []
     for start in starts:
         labels = np.unique(start, return_inverse=True)[1].astype(np.intp)
-        reached.append(local_search(values, weights, outcomes, labels, alpha, rng.random((kicks, 10))))
+        reached.append(local_search(*levels, labels, alpha, rng.random((kicks, 10))))
     cost, group = min(reached, key=lambda pair: pair[0])
     return float(cost), np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
-def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Floats) -> Floats:
+def whole_level_prices(levels: LevelMasses, edges: Floats) -> Floats:
     """Return prices that no group undercuts, from the linear program in which levels may be divided."""
     from scipy.optimize import linprog  # imported late: it takes a quarter of a second
     from scipy.sparse import csr_array
 
     # In each cell of targets a price is at most weight * (|value - t| + s * (rate - t)) at both ends, for one
     # slope s per cell; computed from the slopes, it owes nothing to the tolerance of the solver
-    size, cells = len(values), len(edges) - 1
+    size, cells = len(levels.values), len(edges) - 1
     cell = np.repeat(np.arange(cells), 2)  # each at its two ends
     target = edges[cell + np.tile([0, 1], cells)]
-    away = weights * np.abs(values - target[:, None])
-    lean = weights * (rates - target[:, None])
+    away = levels.weights * np.abs(levels.values - target[:, None])
+    lean = levels.weights * (levels.rates - target[:, None])
     row = np.arange(2 * cells * size)
     columns = np.concatenate([np.tile(np.arange(size), 2 * cells), size + np.repeat(cell, size)])
     entries = np.concatenate([np.ones(len(row)), -lean.ravel()])
@@ -85,12 +85,11 @@ def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Fl
 
 
 def bracketed_grouping(
-    values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints],
-    *, seconds: float = 15.0, gap: float = 0.01,
-) -> Bracket:  # fmt: skip
+    levels: LevelMasses, starts: list[Ints], *, seconds: float = 15.0, gap: float = 0.01
+) -> Bracket:
     """Return a grouping whose cost is proven to be within `gap` of the least, or what `seconds` allow."""
     cheap_groups.compile_now()
-    search = _Columns(values, weights, outcomes, starts, gap)
+    search = _Columns(levels, starts, gap)
     search.search(search.prices, -1.0, 1, 1)  # compiled here, so that compiling does not use up the time
     search.deadline = monotonic() + seconds
     search.generate()
@@ -101,16 +100,12 @@ def bracketed_grouping(
 class _Columns:
     """Groups found so far, as rows of 0 and 1, with the best grouping, prices and bound."""
 
-    def __init__(
-        self, values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], gap: float
-    ) -> None:
+    def __init__(self, levels: LevelMasses, starts: list[Ints], gap: float) -> None:
         """Bound from above by local search and from below by divided levels; price all singles and pairs."""
-        self.values, self.weights, self.outcomes = values, weights, outcomes
-        self.rates = np.clip(outcomes / weights, 0.0, 1.0)
-        self.edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, GRID + 1), values]))
-        self.deadline, self.gap, self.size = np.inf, gap, len(values)
-        self.upper, self.group = improved_grouping(values, weights, outcomes, starts, kicks=KICKS)
-        self.prices = whole_level_prices(values, weights, self.rates, self.edges)
+        self.levels, self.deadline, self.gap, self.size = levels, np.inf, gap, len(levels.values)
+        self.edges = np.union1d(np.linspace(0.0, 1.0, GRID + 1), levels.values)
+        self.upper, self.group = improved_grouping(levels, starts, kicks=KICKS)
+        self.prices = whole_level_prices(levels, self.edges)
         self.lower = float(self.prices.sum()) - self.size * TOLERANCE
         first, second = np.triu_indices(self.size)
         pairs = np.zeros((len(first), self.size), dtype=np.bool_)
@@ -130,14 +125,13 @@ class _Columns:
         return len(self.columns) - before
 
     def costs(self, columns: Flags) -> Floats:
-        return group_costs(columns, self.values, self.weights, self.outcomes)
+        return group_costs(columns, self.levels)
 
     def search(self, prices: Floats, threshold: float, limit: int, nodes: int) -> tuple[Flags, bool]:
         """Return groups that cost at most their prices plus a threshold, and whether that is all of them."""
         found = np.zeros((limit, self.size), dtype=np.bool_)
-        count, complete = cheap_groups(
-            self.values, self.weights, self.rates, prices, self.edges, threshold, threshold < 0, found, nodes
-        )
+        levels = self.levels.values, self.levels.weights, self.levels.rates, prices
+        count, complete = cheap_groups(*levels, self.edges, threshold, found, nodes)
         return found[:count], complete
 
     def generate(self) -> None:
@@ -172,12 +166,6 @@ class _Columns:
                     return
             if value - self.lower < 0.8 * self.gap * value and rounds % 3 == 0:
                 self.solve(self.columns, 3.0)
-            if len(self.columns) > 2 * MAX_COLUMNS:
-                reduced = self.costs(self.columns) - self.columns @ duals
-                keep = (reduced <= np.partition(reduced, MAX_COLUMNS)[MAX_COLUMNS]) | (
-                    self.columns.sum(axis=1) == 1
-                )
-                self.columns = self.columns[keep]
 
     def close(self) -> None:
         """Solve over all groups within tau of the prices: others cost tau more than the bound."""

@@ -15,7 +15,8 @@ from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import finite_number, positive_number, whole_number
 from calibrant.kernels.lower_distance import nearest_calibrated
-from calibrant.kernels.lower_distance_bounds import ChainLevels, couple
+from calibrant.kernels.lower_distance_bounds import couple, total_variation
+from calibrant.kernels.partitions import LevelMasses
 from calibrant.metrics.bibliography import DISTANCE_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import mean_move, widened
@@ -77,10 +78,10 @@ def lower_distance(
     """
     _check(tolerance, alpha, max_nodes)
     if targets is not None:
-        return distance_onto(targets, _levels(forecasts), float(alpha))
+        return distance_onto(targets, level_masses(forecasts), float(alpha))
     if alpha != 1:
-        return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
-    nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
+        return lower_power_distance(level_masses(forecasts), float(alpha), tolerance)
+    nearest = nearest_calibrated(level_masses(forecasts), tolerance, max_nodes)
     return Certified.bounded(
         nearest.cost,
         nearest.lower,
@@ -114,8 +115,8 @@ def transport_plan(
     ([0.5, 0.5], [0.75, 0.75], [0.25, 0.75])
     """
     _check(tolerance, 1.0, max_nodes)
-    mass = _levels(forecasts).masses(slice(None))
-    nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
+    mass = level_masses(forecasts).of_outcomes()
+    nearest = nearest_calibrated(level_masses(forecasts), tolerance, max_nodes)
     order = np.argsort(nearest.nodes, kind="stable")
     nodes, absorbed = nearest.nodes[order], nearest.absorbed[order]
     pairs = [couple(own, part * absorbed) for own, part in zip(mass, (1 - nodes, nodes), strict=True)]
@@ -133,11 +134,11 @@ def transport_plan(
 def proven_lower(forecasts: Forecasts) -> float:
     """Return a number that the lower distance is proven to reach: the floor of every other distance."""
     tolerance = 1e-6 if forecasts.levels <= 8_192 else 1e-4  # there brackets are wider anyway
-    return nearest_calibrated(_levels(forecasts), tolerance, MAX_NODES).lower
+    return nearest_calibrated(level_masses(forecasts), tolerance, MAX_NODES).lower
 
 
-def _levels(forecasts: Forecasts) -> ChainLevels:
-    return ChainLevels(forecasts.values, forecasts.weights, forecasts.outcomes)
+def level_masses(forecasts: Forecasts) -> LevelMasses:
+    return LevelMasses(forecasts.values, forecasts.weights, forecasts.outcomes)
 
 
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
@@ -167,24 +168,22 @@ def _transport_bounds(forecasts: Forecasts, measured: Certified, settings: Setti
     return widened(measured, float(settings["alpha"]) * mean_move(forecasts))
 
 
-MEASURES = (
-    Measure(
-        "lower-distance",
-        lower_distance,
-        words="lower distance to calibration",
-        family="distances",
-        meaning="least mean move of the predictions that makes them calibrated",
-        continuous=True,
-        sound=True,
-        truthful="approximate",
-        consistency=(1.0, 2.0),
-        lipschitz=1.0,
-        null=Null(deviation=transport_deviation, mean_draws=19),
-        valid="1/sqrt(T)",
-        cost="O(m) per step, 10 to 80 steps",
-        citation=DISTANCE_PAPER + ", Definition 5.3",
-        law_options={"tolerance": 1e-10},
-    ),
+LOWER_DISTANCE = Measure(
+    "lower-distance",
+    lower_distance,
+    words="lower distance to calibration",
+    family="distances",
+    meaning="least mean move of the predictions that makes them calibrated",
+    continuous=True,
+    sound=True,
+    truthful="approximate",
+    consistency=(1.0, 2.0),
+    lipschitz=1.0,
+    null=Null(deviation=transport_deviation, mean_draws=19),
+    valid="1/sqrt(T)",
+    cost="O(m) per step, 10 to 80 steps",
+    citation=DISTANCE_PAPER + ", Definition 5.3",
+    law_options={"tolerance": 1e-10},
 )
 
 
@@ -194,9 +193,9 @@ ROUNDS = 30
 MAX_CELLS = 100_000  # where the height is flat the bound stays a little looser
 
 
-def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) -> Certified:
+def lower_power_distance(levels: LevelMasses, alpha: float, tolerance: float) -> Certified:
     """Bracket inf E|u - v|^alpha (Definition A.1 of perfectly-truthful-measure), u over all of [0, 1]."""
-    values, mass = levels.values, np.stack(levels.masses(slice(None)))
+    values, mass = levels.values, np.stack(levels.of_outcomes())
     if len(values) > MAX_LEVELS:
         raise InvalidInputError(
             "alpha",
@@ -205,7 +204,7 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
             "round the predictions, or use alpha=1",
         )
     # the multipliers of program (11) on some targets say where further targets would help
-    lower, upper = abs(levels.total_variation()[0]) ** alpha, np.inf  # Jensen, for the lower one
+    lower, upper = abs(total_variation(levels)[0]) ** alpha, np.inf  # Jensen, for the lower one
     means = np.clip(mass[1] / mass.sum(axis=0), 0.0, 1.0)
     targets = np.unique(np.concatenate([values, means, np.linspace(0.0, 1.0, 65)]))
     for _ in range(ROUNDS):
@@ -221,14 +220,14 @@ def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) ->
     return Certified.bounded(upper, min(lower, upper), upper, upper - lower <= 1e-15, targets=len(targets))
 
 
-def distance_onto(permitted: npt.ArrayLike, levels: ChainLevels, alpha: float) -> Certified:
+def distance_onto(permitted: npt.ArrayLike, levels: LevelMasses, alpha: float) -> Certified:
     """Least E|u - v|^alpha with u among the targets: one linear program, proven from both sides."""
     given = np.atleast_1d(np.asarray(permitted))
     if given.dtype.kind not in "iuf" or given.ndim != 1 or len(given) == 0:
         raise InvalidInputError("targets", "must be a list of predictions", f"got {permitted!r}")
     reject_rows("targets", "must lie in [0, 1]", given, ~((given >= 0) & (given <= 1)))
     targets = np.unique(given.astype(np.float64))
-    values, mass = levels.values, np.stack(levels.masses(slice(None)))
+    values, mass = levels.values, np.stack(levels.of_outcomes())
     if len(values) * len(targets) > MAX_PAIRS:
         got = f"got {len(values):,} times {len(targets):,}"
         rule = f"times distinct predictions must be at most {MAX_PAIRS:,}"

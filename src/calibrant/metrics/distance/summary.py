@@ -105,19 +105,17 @@ def distances(
     (0.017, 0.1, 0.01)
     """
     if ids is None:
-        return _thorough(as_forecasts(y_true, y_prob, sample_weight, missing, pos_label))
-    if isinstance(y_true, Forecasts):
+        forecasts = as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
+    elif isinstance(y_true, Forecasts):
         raise InvalidInputError("ids", "need the records", "got Forecasts", "pass arrays")
-    checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
-    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-    records = Records.of(checked)
-    return distances_over(_thorough(Forecasts.of_records(records)), records, ids, TIME_LIMIT)
-
-
-def _thorough(forecasts: Forecasts) -> Distances:
-    """Return the view with the best bounds on the upper distance that its time limit allows."""
+    else:
+        checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+        warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
+        records = Records.of(checked)
+        forecasts = Forecasts.of_records(records)
     upper = measure(forecasts, "upper-distance", time_limit=TIME_LIMIT)
-    return distances_beside(forecasts, {"upper-distance": upper})
+    view = distances_beside(forecasts, {"upper-distance": upper})
+    return view if ids is None else distances_over(view, records, ids, TIME_LIMIT)
 
 
 def distances_over(view: Distances, records: Records, ids: Any, time_limit: float = 0.0) -> Distances:

@@ -9,21 +9,21 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows
+from calibrant.errors import InvalidInputError, reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_same_length, finite_number, is_missing, to_array
 from calibrant.kernels.cumulative import shifted_error
 from calibrant.kernels.partitions import (
+    LevelMasses,
     best_grouping,
     contiguous_groups,
     grouping_cost,
     least_average_width,
     least_largest_width,
-    run_of_levels,
     spread_boundaries,
 )
 from calibrant.metrics.bibliography import DISTANCE_PAPER
-from calibrant.metrics.calling import measure_function, shares_parameters
+from calibrant.metrics.calling import check_choice, measure_function, shares_parameters
 from calibrant.metrics.certificates import bracketed, mean_move, residual_mass, rounded, rounding
 from calibrant.metrics.distance.grouping import (
     Bracket,
@@ -32,7 +32,7 @@ from calibrant.metrics.distance.grouping import (
     runs_of_equal_records,
     whole_level_prices,
 )
-from calibrant.metrics.distance.lower import proven_lower
+from calibrant.metrics.distance.lower import level_masses, proven_lower
 from calibrant.metrics.registry import Measure, Settings
 from calibrant.parallel import cumulative
 from calibrant.records import Missing, Records, check_records, warn_if_swapped
@@ -71,11 +71,7 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: floa
     0.1
     """
     _check_options(alpha, time_limit)
-    return _nearest(forecasts, *_levels(forecasts), float(alpha), float(time_limit))
-
-
-def _levels(forecasts: Forecasts) -> tuple[Array, Array, Array]:
-    return forecasts.values, forecasts.weights, forecasts.outcomes
+    return _nearest(forecasts, level_masses(forecasts), float(alpha), float(time_limit))
 
 
 def _check_options(alpha: float, time_limit: float) -> None:
@@ -159,11 +155,11 @@ def distance_over_points(
     values[point] = prediction
     order = np.lexsort((outcomes / weights, values))
     total = weights.sum()
-    items = (values[order], weights[order] / total, outcomes[order] / total)
-    measured = _nearest(forecasts, *items, alpha, time_limit)
+    items = LevelMasses(values[order], weights[order] / total, outcomes[order] / total)
+    measured = _nearest(forecasts, items, alpha, time_limit)
     details = {"points": names[order], **measured.details}
     if not measured.exact:  # grouping whole level sets, in groups of any shape, is one way to group points
-        levels = _nearest(forecasts, *_levels(forecasts), alpha, 0.0)
+        levels = _nearest(forecasts, level_masses(forecasts), alpha, 0.0)
         if levels.value < measured.value:
             level = np.searchsorted(forecasts.values, values[order])
             details["group"] = levels.details["group"][level]
@@ -183,35 +179,30 @@ def _upper_bounds(forecasts: Forecasts, measured: Certified, settings: Settings)
     return bracketed(measured, max(0.0, floor - margin) ** alpha, measured.upper + alpha * margin)
 
 
-def _nearest(
-    forecasts: Forecasts, values: Array, weights: Array, outcomes: Array, alpha: float, time_limit: float
-) -> Certified:
-    """Cheapest grouping of items (levels or points, ascending), exact or with bounds."""
-    if len(values) <= EXACT_GROUPS:
-        cost, group = best_grouping(values, weights, outcomes, alpha)
+def _nearest(forecasts: Forecasts, items: LevelMasses, alpha: float, time_limit: float) -> Certified:
+    """Cheapest grouping of levels or points, exact or with bounds."""
+    count = len(items.values)
+    if count <= EXACT_GROUPS:
+        cost, group = best_grouping(items, alpha)
         return Certified.point(cost, group=group)
-    boundaries = spread_boundaries(cumulative(outcomes - weights * values), EXACT_RUNS + 1)
-    runs = contiguous_groups(values, weights, outcomes, boundaries)
-    together, apart = run_of_levels(runs.starts, len(values)), np.arange(len(values))
-    if len(values) <= SEARCHED:
-        cost, group = improved_grouping(values, weights, outcomes, [together, apart], alpha, kicks=2)
+    boundaries = spread_boundaries(cumulative(items.outcomes - items.weights * items.values), EXACT_RUNS + 1)
+    starts = [contiguous_groups(items, boundaries), np.arange(count)]
+    if count <= SEARCHED:
+        cost, group = improved_grouping(items, starts, alpha, kicks=2)
     else:
-        of_runs = runs.cost if alpha == 1 else grouping_cost(values, weights, outcomes, together, alpha)
-        of_levels = grouping_cost(values, weights, outcomes, apart, alpha)
-        cost, group = min(of_runs, of_levels), together if of_runs <= of_levels else apart
+        costs = [grouping_cost(items, start, alpha) for start in starts]
+        cost, group = min(costs), starts[int(np.argmin(costs))]
     found = Bracket(0.0, cost, group)
     if time_limit > 0:
-        found = proven_grouping(values, weights, outcomes, found, alpha, time_limit)
+        found = proven_grouping(items, found, alpha, time_limit)
     jensen = proven_lower(forecasts) ** alpha  # E|u - v|^alpha >= (E|u - v|)^alpha
     lower = min(max(jensen, found.lower), found.upper)
     return Certified.bounded(found.upper, lower, found.upper, found.upper - lower <= 1e-15, group=found.group)
 
 
-def proven_grouping(
-    values: Array, weights: Array, outcomes: Array, found: Bracket, alpha: float, time_limit: float
-) -> Bracket:
+def proven_grouping(items: LevelMasses, found: Bracket, alpha: float, time_limit: float) -> Bracket:
     """Improve a grouping and its bound, by the method that suits the items (page "Upper distance")."""
-    rates = np.clip(outcomes / weights, 0.0, 1.0)
+    values, weights, rates = items.values, items.weights, items.rates
     if np.ptp(weights) <= 1e-12 * weights[0] and np.isin(np.round(rates, 12), (0.0, 1.0)).all():
         exact = runs_of_equal_records(values, np.round(rates), alpha, found.upper)
         if exact is not None:
@@ -220,10 +211,9 @@ def proven_grouping(
         return found
     starts = [found.group, np.arange(len(values))]
     if len(values) <= MAX_LEVELS_PRICED:
-        return bracketed_grouping(values, weights, outcomes, starts, seconds=time_limit)
-    edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, 51), values]))
-    prices = whole_level_prices(values, weights, rates, edges)
-    cost, group = improved_grouping(values, weights, outcomes, starts, kicks=10)
+        return bracketed_grouping(items, starts, seconds=time_limit)
+    prices = whole_level_prices(items, np.union1d(np.linspace(0.0, 1.0, 51), values))
+    cost, group = improved_grouping(items, starts, kicks=10)
     return Bracket(float(prices.sum()), min(cost, found.upper), group if cost < found.upper else found.group)
 
 
@@ -235,43 +225,33 @@ def _points(
     if labels.ndim != 1:
         raise InvalidInputError("ids", "must be one-dimensional", f"got shape {labels.shape}")
     check_same_length(labels, range(length), ("ids", "y_prob"))
-
-    def refuse(
-        subject: str, rule: str, values: npt.NDArray[Any], bad: npt.NDArray[np.bool_], hint: str = ""
-    ) -> None:
-        shown, where = np.zeros(length, dtype=values.dtype), np.zeros(length, dtype=np.bool_)
-        shown[rows], where[rows] = values, bad
-        reject_rows(subject, rule, shown, where, hint)
-
-    kept = labels[rows]
+    kept, where = labels[rows], np.zeros(length, dtype=np.bool_)
     if kept.dtype.kind in "fO":
-        absent = np.array([is_missing(label) for label in kept.tolist()], dtype=np.bool_)
-        refuse("ids", "must not be missing", kept, absent)
+        where[rows] = [is_missing(label) for label in kept.tolist()]
+        reject_rows("ids", "must not be missing", labels, where)
     try:
         names, first, point = np.unique(kept, return_index=True, return_inverse=True)
     except TypeError:
         hint = "use numbers only or text only"
         raise InvalidInputError("ids", "must be comparable with each other", hint=hint) from None
-    hint = "an id denotes one point x, which has one prediction f(x)"
-    bad = prediction != prediction[first][point]
-    refuse("y_prob", "must be the same for all records of one id", prediction, bad, hint)
+    hint, shown = "an id denotes one point x, which has one prediction f(x)", np.zeros(length)
+    shown[rows], where[rows] = prediction, prediction != prediction[first][point]
+    reject_rows("y_prob", "must be the same for all records of one id", shown, where, hint)
     return names, point
 
 
-MEASURES = (
-    Measure(
-        "upper-distance",
-        upper_distance,
-        words="upper distance to calibration",
-        family="distances",
-        meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
-        sound=True,
-        consistency=(0.5, 1.0),
-        options={"time_limit": 0.0},  # tests and intervals take it many times
-        cost="O(3^m) up to 13 levels, then O(m) for bounds",
-        variants=({"alpha": 2.0},),
-        citation=DISTANCE_PAPER + ", Definition 5.2",
-    ),
+UPPER_DISTANCE = Measure(
+    "upper-distance",
+    upper_distance,
+    words="upper distance to calibration",
+    family="distances",
+    meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
+    sound=True,
+    consistency=(0.5, 1.0),
+    options={"time_limit": 0.0},  # tests and intervals take it many times
+    cost="O(3^m) up to 13 levels, then O(m) for bounds",
+    variants=({"alpha": 2.0},),
+    citation=DISTANCE_PAPER + ", Definition 5.2",
 )
 
 
@@ -306,18 +286,16 @@ def interval_calibration_error(
     >>> round(interval_calibration_error([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
     0.1
     """
-    if width not in EXACT_LEVELS:
-        raise reject_name("width", width, list(EXACT_LEVELS))
-    if method not in ("exact", "surrogate"):
-        raise reject_name("method", method, ["exact", "surrogate"])
+    check_choice("width", width, EXACT_LEVELS)
+    check_choice("method", method, ("exact", "surrogate"))
     if method == "surrogate":
         return _surrogate(forecasts)
     values, curve = forecasts.values, forecasts.curve
     details: dict[str, Any]
     boundaries = spread_boundaries(curve, EXACT_LEVELS[width] + 1)
     if width == "average":
-        partition = least_average_width(values, forecasts.weights, curve, boundaries)
-        cost, details = partition.cost, {"bins": len(partition.starts), "starts": values[partition.starts]}
+        cost, starts = least_average_width(values, forecasts.weights, curve, boundaries)
+        details = {"bins": len(starts), "starts": values[starts]}
     else:
         cost, largest = least_largest_width(values, curve, boundaries)
         details = {"width": largest}
@@ -358,16 +336,14 @@ def _interval_bounds(forecasts: Forecasts, measured: Certified, settings: Settin
     return bracketed(measured, floor, min(errors) + slack)
 
 
-INTERVAL_MEASURES = (
-    Measure(
-        "interval",
-        interval_calibration_error,
-        family="distances",
-        meaning="least binned error plus width of the bins, over all ways to cut bins",
-        sound=True,
-        consistency=(0.5, 1.0),
-        cost="O(m^2) up to 4,096 levels, then O(m) for bounds",
-        citation=DISTANCE_PAPER + ", Definition 6.1",
-        variants=({"width": "max"}, {"method": "surrogate"}),
-    ),
+INTERVAL = Measure(
+    "interval",
+    interval_calibration_error,
+    family="distances",
+    meaning="least binned error plus width of the bins, over all ways to cut bins",
+    sound=True,
+    consistency=(0.5, 1.0),
+    cost="O(m^2) up to 4,096 levels, then O(m) for bounds",
+    citation=DISTANCE_PAPER + ", Definition 6.1",
+    variants=({"width": "max"}, {"method": "surrogate"}),
 )
