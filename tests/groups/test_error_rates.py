@@ -52,3 +52,8 @@ def test_without_events_no_group_misses_the_most():
     assert "no group has an event that could be missed" in str(
         error_rates([0, 0, 0], [0.2, 0.7, 0.6], ["a", "b", "b"])
     )
+
+
+def test_several_columns_are_refused_by_name():
+    with pytest.raises(cb.InvalidInputError, match="groups must be one column; got job, region"):
+        cb.groups.error_rates([0, 1], [0.2, 0.7], {"job": ["a", "b"], "region": ["n", "s"]})

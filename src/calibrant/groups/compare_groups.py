@@ -11,20 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.clusters import Clusters, clusters_of
-from calibrant.columns import Column, code_columns
+from calibrant.columns import Column
 from calibrant.errors import InvalidInputError, TooFewClustersError, reject_name
 from calibrant.fits.levels import logit
 from calibrant.forecasts import Forecasts
 from calibrant.frames import resolve_inputs
 from calibrant.groups.compare_groups_result import (
-    DEFAULT_COLUMN,
     GroupComparison,
     GroupDifference,
     GroupLevel,
     Trend,
     WithinGroup,
 )
-from calibrant.groups.rules import written_labels
+from calibrant.groups.rules import one_column, written_labels
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_test, log_odds_slope
 from calibrant.inference.gap_interval import row_interval
 from calibrant.inference.null import ClusterSummary
@@ -228,18 +227,7 @@ def _rows_of(checked: ValidRows, which: npt.NDArray[np.intp]) -> ValidRows:
 
 
 def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
-    """Code the one column of groups, for the rows that are kept."""
-    if groups is None:
-        raise InvalidInputError(argument, "must be given", "got None", "one label per row")
-    one_by_one = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
-    if one_by_one or getattr(groups, "name", "") is None:  # a series without a name
-        groups = {DEFAULT_COLUMN: groups}
-    columns = code_columns(groups, checked.length, argument, labels=checked.labels)
-    if len(columns) != 1:
-        names = ", ".join(column.name for column in columns)
-        raise InvalidInputError(argument, "must be one column", f"got {names}", ONE_COLUMN_HINT)
-    rows = np.arange(checked.length) if checked.rows is None else checked.rows
-    column = columns[0].drop_unused_labels(rows).take(rows)
+    column = one_column(argument, groups, checked, ONE_COLUMN_HINT)
     if not 2 <= len(column.labels) <= MAX_GROUPS:
         rule, got = f"must have 2 to {MAX_GROUPS} different values", f"got {len(column.labels):,}"
         many = len(column.labels) > MAX_GROUPS

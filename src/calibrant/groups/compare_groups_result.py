@@ -19,6 +19,7 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
+from calibrant.groups.rules import DEFAULT_COLUMN
 from calibrant.inference.pvalues import could_flip, holm, is_rejected
 from calibrant.results import Result, Table, TableCell, html_paragraphs, number_cell, text_cell
 
@@ -31,7 +32,6 @@ TREND_MEANS = (
     "Lowest and highest: observed minus predicted, in points. Trend: the factor by which the odds change "
     "from one group to the next at equal predictions. Adjusted p-values allow for all lines (Holm)."
 )
-DEFAULT_COLUMN = "group"  # the column of groups that came without a name
 MAX_PAIRS_DESCRIBED = 3
 MAX_PAIRS_SHOWN = 15
 MIN_PAIRS_SHOWN = 5  # where no pair differs by more than chance

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from calibrant.columns import Column, code_columns, named_columns
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.inputs import check_same_length
+from calibrant.records import ValidRows
 
+DEFAULT_COLUMN = "group"  # the column of groups that came without a name
 AMBIGUOUS = re.compile(
     r'[=<>{},"\\\x00-\x1f\x7f-\x9f\u2028\u2029]|^[\s(]|\s$|^$|^missing$| (and|or|in|is|not) '
 )
@@ -264,6 +266,21 @@ def one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
     gap = column.missing and 0 in codes
     values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
     return IsIn(column.name, values, gap, negated, _is_mixed(column))
+
+
+def one_column(argument: str, groups: Any, checked: ValidRows, hint: str) -> Column:
+    """Code the one column of groups, for the rows that are kept."""
+    if groups is None:
+        raise InvalidInputError(argument, "must be given", "got None", "one label per row")
+    one_by_one = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
+    if one_by_one or getattr(groups, "name", "") is None:  # a series without a name
+        groups = {DEFAULT_COLUMN: groups}
+    columns = code_columns(groups, checked.length, argument, labels=checked.labels)
+    if len(columns) != 1:
+        names = ", ".join(column.name for column in columns)
+        raise InvalidInputError(argument, "must be one column", f"got {names}", hint)
+    rows = np.arange(checked.length) if checked.rows is None else checked.rows
+    return columns[0].drop_unused_labels(rows).take(rows)
 
 
 def written_labels(column: Column) -> list[str]:
