@@ -167,3 +167,9 @@ def test_an_xarray_dataset_is_one_row_per_point():
     assert test.statistic == pytest.approx(cb.calibration_test(Y, P, seed=1, draws=99).statistic)
     with pytest.raises(cb.UnknownNameError, match="did you mean 'chance'"):
         cb.Sketch.from_frame(lead, outcome="rain", prediction="chanse")
+
+
+def test_a_wrong_name_is_refused_where_columns_are_numbered():
+    frame = pd.DataFrame({0: [0, 1], 1: [0.2, 0.4]})
+    with pytest.raises(cb.UnknownNameError, match="must be one of 0, 1; got 'y'"):
+        cb.evaluate(frame, outcome="y", prediction="p")

@@ -184,4 +184,4 @@ def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
     if len(parts) > 1 and all(part in names for part in parts):
         one = "give one at a time, and repeat the option where it takes several"
         hint = f"these are {len(parts)} names; {one}"
-    return UnknownNameError(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint)
+    return UnknownNameError(subject, f"must be one of {', '.join(names)}", f"got {name!r}", hint)

@@ -16,6 +16,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
 from calibrant.logs.answer import Options
 from calibrant.logs.rows import LogRows, LogSummary, LogWarning
+from calibrant.parallel import DRAWS
 from calibrant.records import Missing
 from calibrant.report.answers import Answers
 from calibrant.results import html_paragraphs
@@ -76,7 +77,7 @@ def evaluate_log(
     tool: str | None = None,
     *,
     missing: Missing = "error",
-    draws: int = 199,
+    draws: int = DRAWS,
     seed: int | None = 0,
     title: str = "",
     **options: Any,
