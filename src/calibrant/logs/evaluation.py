@@ -23,14 +23,10 @@ from calibrant.results import html_paragraphs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogEvaluation:
-    """An evaluation of answers, with how their confidence was read and when to abstain.
-
-    `evaluation` has the measures, groups and verdict; `answers` the spikes and thresholds (None where the
-    answers are weighted or sketched); `log` says how the confidence was read.
-    """
+    """An evaluation of answers, with how their confidence was read and when to abstain."""
 
     evaluation: Evaluation
-    answers: Answers | None
+    answers: Answers | None  # spikes and thresholds; None where the answers are weighted or sketched
     log: LogSummary
 
     @classmethod

@@ -253,10 +253,7 @@ class LogRows:
         return columns
 
     def write_csv(self, path: Path) -> None:
-        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty.
-
-        The columns p0, p1, ... hold the probabilities of the choices, as many as the first answer has.
-        """
+        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty."""
         with path.open("w", encoding="utf-8", newline="") as file:
             writer, choices = csv.writer(file), -1
             for log, sample in self:
