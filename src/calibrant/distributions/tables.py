@@ -197,7 +197,6 @@ class IntervalCoverage(Result):
         )
 
     def sheet(self) -> Table:
-        """Return the table of one line."""
         columns = ("promised", "inside", "95% limits", "difference", "score", "p-value")
         cells = (cell_of(self.coverage, column) for column in columns)
         return Table((*columns, "mean width"), ((*cells, number_cell(self.mean_width)),))

@@ -64,7 +64,6 @@ class Verdict(Result):
 
     @property
     def sentence(self) -> str:
-        """Both sentences."""
         return f"{self.what} {self.whom}".rstrip()
 
 

@@ -113,7 +113,6 @@ class StratifiedScores:
         )
 
     def rows(self, which: npt.NDArray[Any]) -> tuple[Array, Array, Array | None, Codes | None]:
-        """Return prediction, outcome, weight and cluster of some records."""
         weight, cluster = (None if one is None else one[which] for one in (self.weight, self.cluster))
         return self.prediction[which], self.outcome[which], weight, cluster
 

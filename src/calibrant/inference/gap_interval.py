@@ -112,7 +112,6 @@ def difference_interval(moments: Moments, confidence: float, *, rates: bool = Tr
 
 
 def wilson_interval(rate: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's interval of a rate among this many records."""
     extra = z**2 / np.maximum(size, 1e-9)
     center = (rate + extra / 2) / (1 + extra)
     half = np.sqrt(np.maximum(extra * (rate * (1 - rate) + extra / 4), 0.0)) / (1 + extra)

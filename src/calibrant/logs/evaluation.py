@@ -40,7 +40,6 @@ class LogEvaluation:
         return "\n".join(filter(None, (verdict.what, verdict.whom, promise, *self.log.sentences())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
         answers = None if self.answers is None else self.answers.to_dict()
         return {**self.evaluation.to_dict(), "answers": answers, "log": self.log.to_dict()}
 

@@ -97,7 +97,6 @@ class LogSummary:
         return sentences + [NOTE_TEXTS[key].format(f"{count:,}") for key, count in (+self.notes).items()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
         given = {name: value for name, value in vars(self).items() if name not in ("topics", "choices")}
         sources = {source: meaning(source) for source in self.sources}
         return {**given, "sources": sources, "notes": dict(+self.notes)}
