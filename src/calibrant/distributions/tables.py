@@ -66,15 +66,12 @@ def cell_of(one: Any, column: str) -> TableCell:
 
 
 class TableOfTests(Result):
-    """A result with one test per row: of a level, a threshold or a horizon.
-
-    CHART has what a row is called, the attribute of its prediction, and the titles of a chart and its axis.
-    """
+    """A result with one test per row: of a level, a threshold or a horizon."""
 
     __slots__ = ()
     DERIVED: ClassVar[tuple[str, ...]] = ("sentence",)
     COLUMNS: ClassVar[tuple[str, ...]] = ()
-    CHART: ClassVar[tuple[str, str, str, str]]
+    CHART: ClassVar[tuple[str, str, str, str]]  # noun and prediction field of a row; title and axis
 
     def rows(self) -> tuple[Any, ...]:
         """Return the levels, thresholds or horizons, which every table has as its first field."""
@@ -91,7 +88,6 @@ class TableOfTests(Result):
         return f"{len(self.wrong)} of {pluralize(len(self.rows()), noun)} off beyond chance{few}"
 
     def sheet(self) -> Table:
-        """Return the table, one line per row."""
         lines = (tuple(cell_of(one, column) for column in self.COLUMNS) for one in self.rows())
         return Table(self.COLUMNS, tuple(lines))
 
@@ -110,20 +106,15 @@ def adjusted_rows(found: Sequence[Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Coverage(Result):
-    """How often something that was promised a probability came true, with exact binomial limits.
-
-    `pvalue` is that of Kuiper's range of the residuals along the forecast, which sees differences that
-    cancel overall; `adjusted` allows for all rows of the table (Holm). `promised` differs from the nominal
-    `level` where outcomes are counts.
-    """
+    """How often something that was promised a probability came true, with exact binomial limits."""
 
     level: float
-    promised: float
+    promised: float  # differs from the nominal level where outcomes are counts
     observed: float
     low: float
     high: float
-    pvalue: float
-    adjusted: float
+    pvalue: float  # of Kuiper's range along the forecast, which sees differences that cancel overall
+    adjusted: float  # for all rows of the table (Holm)
     score: float  # mean quantile or interval score
 
 
@@ -206,7 +197,6 @@ class IntervalCoverage(Result):
         )
 
     def sheet(self) -> Table:
-        """Return the table of one line."""
         columns = ("promised", "inside", "95% limits", "difference", "score", "p-value")
         cells = (cell_of(self.coverage, column) for column in columns)
         return Table((*columns, "mean width"), ((*cells, number_cell(self.mean_width)),))
@@ -260,11 +250,7 @@ def quantile_table(
 def quantiles_of(
     given: ForecastRows, *, expected: Array | None = None, ranks: Array | None = None
 ) -> QuantileTable:
-    """Return the coverage at the levels of the form; `ranks` break ties between members and outcome.
-
-    Members and outcome are exchangeable: the rank of the outcome depends on the values of the members, and
-    not on those of all together, in whose order residuals are summed.
-    """
+    """Return the coverage at the levels of the form; `ranks` break ties between members and outcome."""
     y, form = given.y, given.form
     given = replace(given, draws=enough_draws(given.draws, len(form.levels)))
     found: dict[float, Coverage] = {}
@@ -276,6 +262,8 @@ def quantiles_of(
         hit, order = y <= q, q
         sure = y < q if isinstance(form, Quantiles) and expected is None else hit
         if isinstance(form, Members) and ranks is not None:
+            # given the pooled values the outcome's rank is uniform, given the members alone it is not:
+            # residuals are summed in the order of the pooled quantile
             hit, order = ranks <= level, form.pooled_quantile(level, y)
             sure = hit
         promised = np.broadcast_to(promised, len(y)) if expected is None else expected[:, len(found)]
@@ -388,16 +376,13 @@ def along(
     seed: int,
     clusters: Clusters | None = None,
 ) -> float:
-    """Return the p-value of Kuiper's range of the residuals in the order of the forecast, ties together.
-
-    The calibrated hits may be any between the two: the range is then the least that they can have. Draws
-    are of outcomes, or of one sign per cluster.
-    """
+    """Return the p-value of Kuiper's range of the residuals in the order of the forecast, ties together."""
     rows = np.lexsort((promised, *order))  # rows of one forecast are alike, whatever their order
     p, keys = promised[rows], [key[rows] for key in order]
     changes = np.append(np.any([key[1:] != key[:-1] for key in keys], axis=0), True)
     ends = np.flatnonzero(changes)
     least, residuals = (hit[rows] - p for hit in hits)
+    # calibrated hits may be any between the two: the least range that they can have counts
     observed = _least_range(least, residuals, ends)
     if clusters is not None:
         tie, related = np.cumsum(changes) - changes, clusters.take(rows)

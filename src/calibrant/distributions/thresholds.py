@@ -185,11 +185,7 @@ def thresholds_of(given: ForecastRows, at: Any, weights: Any) -> ThresholdTable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Horizon(Result):
-    """Calibration at one horizon; `low` and `high` are 95% limits of the observed probability.
-
-    `censored` records were lost before it; the others carry as much information as `effective` records,
-    the heaviest counted `largest_weight` times.
-    """
+    """Calibration at one horizon; `low` and `high` are 95% limits of the observed probability."""
 
     horizon: float
     predicted: float
@@ -199,9 +195,9 @@ class Horizon(Result):
     smooth: float
     pvalue: float
     adjusted: float
-    censored: int
-    effective: float
-    largest_weight: float
+    censored: int  # records lost before it
+    effective: float  # number of equal records with as much information as the others
+    largest_weight: float  # of one of them
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

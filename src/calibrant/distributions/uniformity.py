@@ -254,14 +254,12 @@ def _in_cells(given: ForecastRows, form: Members | Quantiles | CdfValues) -> tup
 
 
 def _curves(form: Members | Quantiles | CdfValues, y: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield the part of each outcome up to every inner bound, least and most.
-
-    A distribution that jumps at its quantile promises that the level lies between the two shares.
-    """
+    """Yield the part of each outcome up to every inner bound, least and most."""
     low, high = form.pit(y)
     width = np.maximum(high - low, np.finfo(float).tiny)
     for k, bound in enumerate(form.bounds[1:-1]):
         if isinstance(form, Quantiles):
+            # a law that jumps at its quantile only promises that the level is between
             yield (y < form.values[:, k]).astype(np.float64), (y <= form.values[:, k]).astype(np.float64)
         else:
             part = np.clip((bound - low) / width, 0, 1)

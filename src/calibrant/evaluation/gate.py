@@ -31,10 +31,7 @@ MAX_HALF_WIDTH_SHARE = 0.5  # of the limit: in a narrower interval the value lie
 
 @dataclass(frozen=True, slots=True)
 class Finding(Result):
-    """One limit and what the data say about it: decided when the whole interval is on one side of it.
-
-    `undecided` marks a value that lies on its limit, so that more records would hardly help.
-    """
+    """One limit and what the data say about it: decided when the whole interval is on one side of it."""
 
     DERIVED: ClassVar = ("approximate",)
 
@@ -47,7 +44,7 @@ class Finding(Result):
     reason: str
     distance: float | None = None  # from the ideal, which the limit applies to
     method: str | None = None  # of the interval
-    undecided: bool = False
+    undecided: bool = False  # the value lies on its limit: more records would hardly help
 
     @property
     def word(self) -> str:

@@ -43,22 +43,16 @@ Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultRow:
-    """One measure of the evaluation; `about` is its registry entry.
+    """One measure of the evaluation."""
 
-    `measurement` is None where the data cannot support the measure, and `note` says why. `chance` is the mean
-    of the measure if the predictions were calibrated, `pvalue` how often chance alone gives as much, and
-    `low` and `high` the confidence interval of the population value. The two methods say how p-value and
-    interval were found, and whether they are exact or approximate.
-    """
-
-    about: Measure
-    measurement: Measurement | None
+    about: Measure  # its registry entry
+    measurement: Measurement | None  # None where the data cannot support it: `note` says why
     note: str = ""
-    chance: float | None = None
-    pvalue: float | None = None
+    chance: float | None = None  # mean of the measure if the predictions were calibrated
+    pvalue: float | None = None  # how often chance alone gives as much
     log_pvalue: float | None = None
     pvalue_is_bound: bool = False  # no draw reached the value: the p-value is this or less
-    low: float | None = None
+    low: float | None = None  # ends of the confidence interval of the population value
     high: float | None = None
     pvalue_method: str | None = None  # "exact", "asymptotic" or "approximate"
     interval_method: str | None = None

@@ -37,13 +37,7 @@ class Verdict(Result):
 
     `status` is "calibrated" when chance alone gives such a deviation with probability above `alpha`,
     "groups" when that holds for all records together but not for every group, "too little data" when errors
-    of a size that matters would go unseen, "untested" when the data allow no test. `calibrated` is True for
-    the first only. `component` names the part of the omnibus test with the most evidence: "kuiper", "bias",
-    "slope" or "certainty" (a prediction of 0 or 1 that was wrong). `size` is the smooth calibration error,
-    `noise` its mean for calibrated forecasts with the same predictions (None where outcomes cannot be
-    simulated), `unseen` the largest error that the data could hide. Residuals add up most between `start`
-    and `stop`, where predictions are `direction` ("too high" or "too low"). `worst_group` and
-    `group_columns` name the group of the second sentence. `pvalue` belongs to the omnibus test.
+    of a size that matters would go unseen, "untested" when the data allow no test.
     """
 
     DERIVED: ClassVar = ("sentence",)
@@ -51,26 +45,25 @@ class Verdict(Result):
     what: str
     whom: str
     status: Status
-    calibrated: bool
+    calibrated: bool  # whether `status` is "calibrated"
     next_step: str
     action: Action
-    component: str
-    pvalue: float | None
+    component: str  # with the most evidence: "kuiper", "bias", "slope", "certainty" (a wrong 0 or 1)
+    pvalue: float | None  # of the omnibus test
     pvalue_is_bound: bool  # no simulated value reached the observed one
     approximate: tuple[str, ...]  # fields that hold only approximately: the p-value, or none
     alpha: float
-    size: float
-    noise: float | None
-    unseen: float
-    direction: str
-    start: float
+    size: float  # the smooth calibration error
+    noise: float | None  # its mean for calibrated forecasts with these predictions; None if not simulated
+    unseen: float  # the largest error that the data could hide
+    direction: str  # "too high" or "too low", of the predictions from `start` to `stop`
+    start: float  # here to `stop`, residuals add up most
     stop: float
-    worst_group: str | None = None
+    worst_group: str | None = None  # of the second sentence
     group_columns: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """Both sentences."""
         return f"{self.what} {self.whom}".rstrip()
 
 

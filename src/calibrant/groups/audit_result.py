@@ -52,36 +52,25 @@ TITLES = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One subpopulation. `rule` says who is in it, in words and by `rule.members(frame)` among new rows.
+    """One subpopulation. `rule` says who is in it, in words and by `rule.members(frame)` among new rows."""
 
-    `name` is its text, or the name of the user's mask. `kuiper` is D_k, `gap` the mean residual (outcome
-    minus prediction), `sigma` its deviation if calibrated. `z` is the statistic over sigma, kuiper or |gap|,
-    `expected` the mean of that statistic if calibrated, and `metric` = z sigma_0 what the group adds to M.
-    `share`, `mean_prediction` and `mean_outcome` are by the records' own weights, whatever the variant.
-    `pvalue` is adjusted for all subpopulations tested (None without draws), and `beyond` is the adjusted
-    p-value against all other records at equal predictions (None for a group that is not wrong). `predictions`
-    says whether they are "too high", "too low" or neither ("none") for scores from `start` to `stop`, the
-    interval where residuals add up most (for the mean, all scores). The statistic on the raw rows is at least
-    `lower` and at most `upper`, which differ from it for a sketch alone.
-    """
-
-    name: str
+    name: str  # text of the rule, or the name of the user's mask
     rule: Rule
     size: int
-    share: float
-    kuiper: float
-    gap: float
-    expected: float
-    sigma: float
-    z: float
-    metric: float
-    pvalue: float | None
-    predictions: str
-    start: float
+    share: float  # by the records' own weights, whatever the variant, like both means
+    kuiper: float  # D_k
+    gap: float  # the mean residual, outcome minus prediction
+    expected: float  # mean of the statistic, `kuiper` or |gap|, if calibrated
+    sigma: float  # deviation of the gap if calibrated
+    z: float  # the statistic over sigma
+    metric: float  # z sigma_0, what the group adds to M
+    pvalue: float | None  # adjusted for all subpopulations tested; None without draws
+    predictions: str  # "too high", "too low" or "none", for scores from `start` to `stop`
+    start: float  # here to `stop`, residuals add up most; for the mean, all scores
     stop: float
     mean_prediction: float
     mean_outcome: float
-    lower: float
+    lower: float  # bounds of the statistic on the raw rows, equal to it but for a sketch
     upper: float
     interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
     draws: int = 0  # behind the p-value
@@ -90,6 +79,7 @@ class Group:
 
     @property
     def beyond(self) -> float | None:
+        """The adjusted p-value against all others at equal predictions; None if the group is not wrong."""
         return None if self.against_others is None else self.against_others.pvalues.get(self.rule)
 
     @property
@@ -165,11 +155,8 @@ class Group:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The 95% interval of the difference, for this group alone; nan where there is none.
-
-        Groups of weighted, clustered or fractional records have one if they are among those that tables show,
-        and if enough records support it.
-        """
+        """The 95% interval of the difference, for this group alone; nan where there is none."""
+        # weighted, clustered or fractional groups have one if tables show them and records suffice
         if self.interval is None:
             return math.nan, math.nan
         low, high = self.interval
@@ -256,28 +243,21 @@ def group_table(groups: Sequence[Group], findings: bool = False) -> Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCurve:
-    """The cumulative curve of one subpopulation, thinned for a chart: its extremes are kept.
-
-    `share` is the part of the subpopulation's weight at or below `prediction`; `cumulative` is C there.
-    """
+    """The cumulative curve of one subpopulation, thinned for a chart: its extremes are kept."""
 
     rule: Rule
-    share: Array
+    share: Array  # of the subpopulation's weight at or below `prediction`
     prediction: Array
-    cumulative: Array
+    cumulative: Array  # C there
 
 
 @dataclass(frozen=True, slots=True)
 class NotTested:
-    """How many subpopulations came up and were not tested, and why.
-
-    Once the limit is reached, groups are counted without a look at them: `over_limit` has those among them
-    that are too small or the same as another, and combinations of values without records.
-    """
+    """How many subpopulations came up and were not tested, and why."""
 
     too_small: int = 0
     duplicates: int = 0
-    over_limit: int = 0
+    over_limit: int = 0  # counted without a look: too small, repeated and empty ones as well
 
     def __str__(self) -> str:
         return (

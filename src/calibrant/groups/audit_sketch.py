@@ -35,23 +35,20 @@ BLOCK_ENTRIES = 64  # entries that count as one number when blocks of draws are 
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """One entry per occupied cell of each finest group, by cell and then by group.
-
-    The sums over its records are of 1, w, w^2, w v, w y, w y v and w^2 v (1 - v).
-    """
+    """One entry per occupied cell of each finest group, by cell and then by group."""
 
     by: tuple[str, ...]
     labels: tuple[tuple[Any, ...], ...]
     dropped: int
     cell: Whole
     group: Whole
-    counts: Whole
-    weight: Array
-    squared_weight: Array
-    predicted: Array
-    outcome: Array
-    both: Array
-    null_variance: Array
+    counts: Whole  # of its records; the six arrays below are sums over them:
+    weight: Array  # of w
+    squared_weight: Array  # of w^2
+    predicted: Array  # of w v
+    outcome: Array  # of w y
+    both: Array  # of w y v
+    null_variance: Array  # of w^2 v (1 - v)
     low: Array
     high: Array
 
@@ -198,11 +195,7 @@ def _bounds(
 
 @dataclass(slots=True, eq=False)
 class StrataNull:
-    """Promise the simulated z of batches as they come; `keep` simulates them all, a few draws at a time.
-
-    Every record is an event with the mean prediction of its cell: exact where the cell holds one prediction
-    and its records weigh the same.
-    """
+    """Promise the simulated z of batches as they come; `keep` simulates them all, a few draws at a time."""
 
     skewness: ClassVar[float] = 0.0  # signs alone lack it
 
@@ -228,6 +221,7 @@ class StrataNull:
     def keep(self) -> None:
         strata = self.strata
         weights = TwoPointWeights.of_sums(strata.counts, strata.weight, strata.squared_weight)
+        # every record has the mean prediction of its cell: exact if predictions and weights in it are equal
         rates = np.clip(strata.predicted / strata.weight, 0.0, 1.0)
 
         def work(generator: np.random.Generator, rows: int) -> Array:

@@ -260,10 +260,8 @@ def _level(
 def _odds(
     scores: StratifiedScores, inside: npt.NDArray[np.bool_], confidence: float
 ) -> tuple[float, float, float]:
-    """Return the factor between observed and predicted odds, and those that reach the rate's interval.
-
-    Predictions of exactly 0 and 1, which no factor moves, are left out.
-    """
+    """Return the factor between observed and predicted odds, and those that reach the rate's interval."""
+    # no factor moves predictions of exactly 0 and 1
     p, y, weight, _ = rows = scores.rows(inside & (scores.prediction > 0) & (scores.prediction < 1))
     if len(p) == 0:
         return float("nan"), 0.0, float("inf")

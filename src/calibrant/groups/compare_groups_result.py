@@ -39,57 +39,43 @@ MIN_PAIRS_SHOWN = 5  # where no pair differs by more than chance
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupLevel(Result):
-    """One group: what was predicted, what was observed, and the factor by which the odds were off.
-
-    `gap` is `happened` - `predicted`, between `lower` and `upper` (nan where there is too little data).
-    `odds` is the factor between the observed odds and those predicted, 1 if right on the whole, between
-    `odds_lower` and `odds_upper`. `brier`, `miscalibration` and `discrimination` also depend on how hard the
-    records of a group are, so they are shown and not compared.
-    """
+    """One group: what was predicted, what was observed, and the factor by which the odds were off."""
 
     name: str
     n: int
     predicted: float
     happened: float
-    gap: float
-    lower: float
+    gap: float  # `happened` - `predicted`
+    lower: float  # of the gap; nan where there is too little data
     upper: float
-    odds: float
+    odds: float  # observed over predicted: 1 if right on the whole
     odds_lower: float
     odds_upper: float
-    brier: float
+    brier: float  # like the next two not compared: it depends on how hard records are, too
     miscalibration: float
     discrimination: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupDifference(Result):
-    """Two groups: the factor by which the odds of the first exceed those of the second at equal predictions.
-
-    `pvalue` is for this pair alone and at most 1 - confidence exactly where the interval excludes 1;
-    `adjusted` allows for all pairs (Holm).
-    """
+    """Two groups: the factor by which the odds of the first exceed the second's at equal predictions."""
 
     first: str
     second: str
     odds_ratio: float
     lower: float
     upper: float
-    pvalue: float
-    adjusted: float
+    pvalue: float  # of this pair alone: at most 1 - confidence exactly where the interval excludes 1
+    adjusted: float  # for all pairs (Holm)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trend(Result):
-    """Whether the outcome becomes more frequent ("up") or less frequent ("down") along the ordered groups.
-
-    This is at equal predictions; whether the predictions get worse or better depends on where they started.
-    `odds_ratio` is the factor of the odds from one group to the next.
-    """
+    """Whether outcomes become more ("up") or less ("down") frequent along the groups at equal predictions."""
 
     pvalue: float
-    odds_ratio: float
-    direction: str
+    odds_ratio: float  # from one group to the next
+    direction: str  # not whether predictions get worse: that depends on where they started
     first: str
     last: str
 
@@ -342,17 +328,13 @@ class GroupComparison(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WithinGroup(Result):
-    """The groups compared among the rows of one value of another column: the seasons of one league.
-
-    `adjusted` and `trend_adjusted` (None without a trend) allow for all values of that column (Holm), and
-    `undecided` says that other draws could put one of them on the other side of 1 - confidence.
-    """
+    """The groups compared among the rows of one value of another column: the seasons of one league."""
 
     name: str
     compared: GroupComparison
-    adjusted: float
-    trend_adjusted: float | None
-    undecided: bool
+    adjusted: float  # for all values of that column (Holm), like the next
+    trend_adjusted: float | None  # None without a trend
+    undecided: bool  # other draws could put one of them on the other side of 1 - confidence
 
     @classmethod
     def adjusted_for_all(cls, parts: Mapping[str, GroupComparison]) -> tuple[WithinGroup, ...]:

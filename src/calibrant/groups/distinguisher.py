@@ -54,17 +54,13 @@ class HalfResult:
 
 @dataclass(frozen=True, slots=True)
 class RuleSummary:
-    """A group in words in which the distinguisher's opinion differs from elsewhere.
-
-    `gap` is the mean residual, outcome minus prediction, and `carried` the part of the advantage that comes
-    from its records. Groups are chosen with the outcomes in view: a gap here is a description, not a test.
-    """
+    """A group in words in which the distinguisher's opinion differs from elsewhere."""
 
     rule: str
     size: int
     share: float
-    gap: float
-    carried: float
+    gap: float  # mean residual; no test, because groups are chosen with the outcomes in view
+    carried: float  # part of the advantage that comes from its records
 
     def __str__(self) -> str:
         side = "too low" if self.gap > 0 else "too high"
@@ -144,11 +140,7 @@ CUTS_AHEAD = 7  # cuts of a column that are tried, next to the best one, for the
 def shallow_tree(
     columns: Sequence[Column], usable: Sequence[int], target: Array, weight: Array, depth: int, smallest: int
 ) -> dict[Rule, Index]:
-    """Return the leaves of a tree that splits by columns where squared deviations of the target fall most.
-
-    A split counts with the best splits of its two sides: an interaction, whose first split gains nothing,
-    would be missed otherwise.
-    """
+    """Return the leaves of a tree that splits by columns where squared deviations of the target fall most."""
 
     def splits(members: Index, more: bool) -> Iterator[tuple[float, int, Codes]]:
         """Yield the best cut of every column, and a few more: the gain, and the codes on its right."""
@@ -178,6 +170,7 @@ def shallow_tree(
         y, w = target[members], weight[members]
         best, most = None, 1e-9 * float(w @ (y - (w @ y) / w.sum()) ** 2)
         for gain, j, right in splits(members, more=depth > 1) if depth else ():
+            # look one split ahead: the first split of an interaction gains nothing by itself
             if depth > 1:
                 inside = np.isin(columns[j].codes[members], right)
                 for side in (members[~inside], members[inside]):

@@ -82,11 +82,7 @@ class RandomWords:
 
 
 class FamilyNull:
-    """Simulated outcomes of every record in every draw, one bit each; with `clusters`, a fair sign for each.
-
-    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. Where the
-    mean is the statistic, all predictions are written as equal: the range is how far from 0 the curve ends.
-    """
+    """Simulated outcomes, one bit per record and draw; with `clusters`, a fair sign for each of them."""
 
     def __init__(
         self,
@@ -111,6 +107,7 @@ class FamilyNull:
             for start in range(0, n, NULL_BLOCK):
                 part = slice(start, start + NULL_BLOCK)
                 self.bits[part] = bernoulli_words(p[part], words, random_words, settle)
+        # what outcomes 1 and 0 add to a curve; at equal predictions its range is how far from 0 it ends
         self.steps = np.column_stack((np.zeros(n) if variant.statistic == "mean" else p, up, down))
 
     @property
@@ -211,10 +208,9 @@ def bernoulli_words(
 ) -> Words:
     """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
 
-    A uniform number is below the chance if it is in the first binary digit where the two differ. They
-    differ in a digit by the fall of a fair coin, so 64 lanes are decided at once, digit by digit: a lane
-    whose coin falls takes the chance's digit. Doubling a float64 is exact, so nothing is approximated,
-    however small the chance.
+    A uniform number is below a chance that has the 1 in the first binary digit where they differ. Fair coins
+    say for 64 lanes at once which digit that is: a lane whose coin falls takes the digit of the chance.
+    Doubling a float64 is exact, and so is the result, however small the chance.
     """
     out = np.zeros((len(chance), words), dtype=np.uint64)
     out[chance >= 1.0] = ALL_BITS
@@ -284,10 +280,7 @@ class AgainstOthers:
 
 @dataclass(slots=True, eq=False)
 class TestFamily:
-    """Take batches of subpopulations; test each distinct one that is large enough.
-
-    Only numbers are kept of each, and the members of a few for curves and intervals.
-    """
+    """Take batches of subpopulations; test each distinct one that is large enough."""
 
     records: Any  # Records, or the Strata of a sketch
     terms: Terms
@@ -305,7 +298,7 @@ class TestFamily:
     exceeded: Any = 0.0  # number of draws in which each step of the step-down test was exceeded,
     drawn: int = 0  # among this many
     seen: set[tuple[int, float]] = field(default_factory=set)
-    worst: list[tuple[float, Batch]] = field(default_factory=list)
+    worst: list[tuple[float, Batch]] = field(default_factory=list)  # these and the next keep members
     largest: list[tuple[float, Batch]] = field(default_factory=list)
     too_small: int = 0
     duplicates: int = 0
@@ -404,13 +397,10 @@ class TestFamily:
         return stepdown_pvalues(tested, self.exceeded, self.drawn)
 
     def draw_until_decided(self, again: Callable[[int], TestFamily], draws: int) -> None:
-        """Draw more while other draws could change which subpopulations are wrong.
-
-        `again` tests the same ones with fresh draws, up to MORE_DRAWS times as many as were asked for, and
-        where they are quick up to the square of that.
-        """
+        """Draw more while that could change which subpopulations are wrong; `again` tests the same ones."""
         steps = MORE_DRAWS**2 * draws * float(self._column("size").sum())
         fixed = not isinstance(self.null, FamilyNull) or self.null.variant.weights_fixed
+        # up to MORE_DRAWS times as many; where they are quick, up to the square of that
         most = draws * MORE_DRAWS ** (2 if fixed and steps <= MAX_STEPS else 1)
         while (pvalues := self.pvalues()) is not None and self.drawn < most:
             if not any(could_flip(pvalue, self.drawn) for pvalue in pvalues.tolist()):

@@ -31,18 +31,13 @@ from calibrant.results import Result, html_paragraphs, json_object
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedRule:
-    """A rule that the search brought, and what the other half of the data says about it.
-
-    `group` is measured on the confirming rows alone, its p-value adjusted for all rules brought; `searched_z`
-    is the z that made the search choose it, which is too large by having been chosen.
-    """
+    """A rule that the search brought, and what the other half of the data says about it."""
 
     rule: Rule
-    group: Group
-    searched_z: float
+    group: Group  # on the confirming rows alone; its p-value is adjusted for all rules brought
+    searched_z: float  # for which the search chose the rule, so it is too large
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
         facts = {"rule": self.rule, "searched_z": self.searched_z, "confirmation": self.group.facts}
         return json_object(facts)
 

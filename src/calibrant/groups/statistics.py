@@ -30,15 +30,12 @@ StatisticName = Literal["kuiper", "mean"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key.
-
-    With `pooled`, variances are estimated for each subpopulation by eq. (6), and tests divide by sums of
-    `pooled` variances, the mean squares of all records with about the same prediction, since few skewed
-    residuals in a group say little of their variance.
-    """
+    """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key."""
 
     rows: Array
     statistic: StatisticName = "kuiper"
+    # mean squares of all records with about the same prediction. Where variances are by eq. (6), tests
+    # divide by sums of these: a few skewed residuals say little of their variance
     pooled: Array | None = None
 
 
@@ -49,20 +46,17 @@ class Variant:
     plain
         eqs. (1)-(5), measuring-multicalibration.
     proportional, proportional-shifted
-        W = 1 / max(S, rho) or 1 / (S + rho), times the record's own weight: a gap counts in proportion to
-        the prediction (Appendix A). With rho = 0 both are W = 1 / S itself, which needs every prediction to
-        be above 0; one tiny prediction can then outweigh all others.
+        W = 1 / max(S, rho) or 1 / (S + rho), times the record's own weight (Appendix A). With rho = 0, one
+        tiny prediction can outweigh all others.
     low-prevalence
-        W = 1 / A where the outcome is 1, A being the share of ones (Appendix B). The weight depends on the
-        outcome, so even perfect predictions have a drift, S (1 - S) (1 / A - 1) per record; the p-values here
-        come from simulation and know it.
+        W = 1 / A where the outcome is 1, A being the share of ones (Appendix B). Even perfect predictions
+        have a drift, S (1 - S) (1 / A - 1) per record, which simulated p-values know.
     real
-        responses of any size; variances by eq. (6) (Appendix C), records that share a prediction compared
-        with each other and not with their neighbors; null by random signs of R - S, which is
+        responses of any size; variances by eq. (6) (Appendix C); null by random signs of R - S, which is
         exact when errors are symmetric about 0.
 
-    Of each curve the `statistic` is taken: its range ("kuiper", multi-calibration), or how far from 0 it ends
-    ("mean", multi-accuracy), which is the absolute mean residual and never more than the range.
+    The `statistic` of a curve is its range ("kuiper", multi-calibration), or how far from 0 it ends ("mean",
+    multi-accuracy), which is the absolute mean residual and never more than the range.
     """
 
     name: VariantName = "plain"
@@ -135,9 +129,7 @@ NEARLY_ZERO = 1e-13  # of the predictions and responses that were subtracted: be
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
-    """What the curves of some subpopulations say, one number each; `first` to `last` is the interval of
-    predictions where residuals add up most (-1 where there is none, or all count).
-    """
+    """What the curves of some subpopulations say, one number each."""
 
     size: Offsets
     weight: Array
@@ -147,7 +139,7 @@ class Curves:
     gap: Array  # the mean residual
     sigma: Array  # the null deviation, (5) or (6)
     z: Array  # the statistic in such deviations
-    first: Offsets
+    first: Offsets  # to `last`, residuals add up most; -1 where there is no such end, or all count
     last: Offsets
     direction: Offsets  # +1 where outcomes exceed predictions there, -1 where they fall short, else 0
     mark: Array  # equal for equal sets of members

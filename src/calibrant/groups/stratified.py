@@ -113,7 +113,6 @@ class StratifiedScores:
         )
 
     def rows(self, which: npt.NDArray[Any]) -> tuple[Array, Array, Array | None, Codes | None]:
-        """Return prediction, outcome, weight and cluster of some records."""
         weight, cluster = (None if one is None else one[which] for one in (self.weight, self.cluster))
         return self.prediction[which], self.outcome[which], weight, cluster
 
@@ -330,11 +329,7 @@ def _trends(sums: Array, covariance: Array, place: Array) -> Array:
 def difference_test(
     scores: StratifiedScores, draws: int, seed: int, confidence: float = 0.95, place: Array | None = None
 ) -> tuple[float, int]:
-    """Return the p-value of any difference between groups, or of a trend along places, and the draws.
-
-    Simulated p-values of weighted or clustered records are at least as large as those of the limit law, which
-    are all there is without draws: studentized draws reject too often where few records carry most weight.
-    """
+    """Return the p-value of any difference between groups, or of a trend along places, and the draws."""
     from scipy.special import ndtr
 
     if place is None:
@@ -343,6 +338,7 @@ def difference_test(
         observed = abs(scores.trend_statistic(place))
         limit = min(1.0, 2 * float(ndtr(-observed)))
     pvalue, simulated = limit, np.empty(0)
+    # studentized draws reject too often where few records carry most of the weight
     least = limit if scores.weight is not None or scores.cluster is not None else 0.0
     if draws and scores.rank:
         for block, more in enumerate((draws, (MORE_DRAWS - 1) * draws)):
@@ -364,9 +360,7 @@ class PairDifference(NamedTuple):
 
 
 def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
-    """Compare the odds of groups 0 and 1 at equal predictions, by the exact law given the events of every
-    stratum for few records of 0 or 1 without weights, else by the normal law.
-    """
+    """Compare the odds of groups 0 and 1 at equal predictions, exactly for few unweighted binary records."""
     if scores.rank == 0:
         return PairDifference(float("nan"), float("-inf"), float("inf"), 1.0)
     binary = bool(np.all((scores.outcome == 0) | (scores.outcome == 1)))
@@ -377,11 +371,7 @@ def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 
 class OverallCurve:
-    """What predictions are worth overall, to tell whether a group differs from others at equal predictions.
-
-    Predictions ascend. Outcomes of 0 to 1 (`rates`) are compared with the recalibrated prediction, others
-    with the prediction itself.
-    """
+    """What ascending predictions are worth overall, to compare a group with others at equal predictions."""
 
     def __init__(
         self,

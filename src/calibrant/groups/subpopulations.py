@@ -247,23 +247,15 @@ PathStep = tuple[Subset, Rule | None]  # who is in it in words; None where an ea
 def random_paths(
     columns: Sequence[Column], min_size: int, rng: np.random.Generator
 ) -> Iterator[list[PathStep]]:
-    """Yield path after path without end, each until it is too small or nothing is left to split.
-
-    A step keeps a random side of the median of the distinct values of a random column; categories have an
-    order drawn for each path, `ranks`. With few columns paths meet, so the subsets found are remembered.
-
-    One departure from Algorithm 1: where the covariate drawn has a single value left, another is drawn. In
-    the paper half of these draws end the path, far above `min_size` if covariates have few values. Both reach
-    the same subpopulations, these the deep ones with fewer paths.
-    """
+    """Yield paths (Algorithm 1) without end, each until it is too small or nothing is left to split."""
     everyone = Subset(np.arange(len(columns[0].codes), dtype=np.int32))
-    known: dict[tuple[tuple[int, bytes], ...], Subset] = {}
+    known: dict[tuple[tuple[int, bytes], ...], Subset] = {}  # with few columns, paths meet
     capacity = MAX_REMEMBERED
     while True:
         subset, steps, divisible = everyone, [], list(range(len(columns)))
         intervals: dict[int, tuple[int, int]] = {}  # of codes or ranks, by column
         conditions: dict[int, bytes] = {}  # the same whatever the ranks: the codes that are left
-        ranks: dict[int, Index] = {}
+        ranks: dict[int, Index] = {}  # an order of the categories, drawn for each path
         while divisible and len(subset.members) >= min_size:
             j = divisible[rng.integers(len(divisible))]
             column = columns[j]
@@ -271,6 +263,8 @@ def random_paths(
                 ranks[j] = rng.permutation(len(column.labels)).astype(np.int32)
             codes, place = subset.codes_in(column, j)
             if len(codes) == 1:
+                # Algorithm 1 ends half of the paths here, far above min_size if covariates have few values;
+                # going on reaches the same subpopulations, the deep ones with fewer paths
                 divisible.remove(j)  # one value only, now and further down
                 continue
             places = ranks[j][codes] if column.nominal else codes

@@ -49,11 +49,7 @@ class Resamples:
 
 
 class Resampler:
-    """Resamples the n records with replacement, and gives the effect on each level.
-
-    Data without events would give the same data again and again, so records of either outcome are
-    mixed in, as Agresti and Coull do. `center` is the mean of all resamples. Sketches are not `exact`.
-    """
+    """Resamples the n records with replacement, and gives the effect on each level."""
 
     def __init__(self, forecasts: Forecasts) -> None:
         self.forecasts = forecasts
@@ -94,9 +90,10 @@ class Resampler:
         else:
             self._draw_method = Resampler._by_kinds
             self.exact = False
+        # data without events would stay so: mix in records of either outcome, as Agresti and Coull do
         share = 2 * MIXED_IN_RECORDS / self._independent  # the noise is that of independent records
         self.mixed = share / (1 + share)
-        self.center = self.center_of(forecasts)
+        self.center = self.center_of(forecasts)  # mean of all resamples
         if self._draw_method is Resampler._by_kinds:
             self._kinds, self.width = _kinds(forecasts, self.mixed), 4 * forecasts.levels
 
@@ -340,10 +337,7 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
 
 
 def levels_to_simulate(forecasts: Forecasts, entry: Measure, most: int | None = None) -> Forecasts:
-    """Merge more levels than draws need: the same for tests, intervals and evaluations.
-
-    Merging sees predictions alone, so tests stay exact. Errors per level need the levels, fractions records.
-    """
+    """Merge more levels than draws need; it sees predictions alone, so that tests stay exact."""
     fractions = not forecasts.binary and forecasts.n <= MAX_RESAMPLED_FRACTIONS
     if entry.needs_level_sets or fractions or forecasts.levels <= (most or MAX_SIMULATED_LEVELS):
         return forecasts

@@ -32,17 +32,14 @@ MAX_CLASSES_NAMED = 3  # classes named in the sentence; the table has them all
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClassLevel(Result):
-    """One class against all others: the rate predicted and seen, the error, and whether chance explains it.
-
-    `adjusted` allows for all classes looked at (Holm).
-    """
+    """One class against all others: predicted and observed rate, error, and whether chance explains it."""
 
     name: str
     predicted: float
     happened: float
     value: float
     pvalue: float
-    adjusted: float
+    adjusted: float  # for all classes looked at (Holm)
     pvalue_is_bound: bool = False  # no draw reached the value: both p-values are these or less
     approximate: tuple[str, ...] = ()
 

@@ -212,12 +212,10 @@ def _mean(terms: Array, codes: npt.NDArray[np.intp]) -> _Score:
 
 
 def _calibration(y: Array, p: Array, codes: npt.NDArray[np.intp]) -> _Score:
-    """Return ATB = sum_ij (1 - |p_i - p_j|) r_i r_j / n^2 over pairs in different clusters.
-
-    Those inside add noise, sum var(y_i) / n^2 at least, which would favor the model whose answers vary less.
-    """
+    """Return ATB, the mean of (1 - |p_i - p_j|) r_i r_j, over pairs in different clusters."""
     r, n = y - p, len(y)
     sizes = np.bincount(codes).astype(np.float64)
+    # pairs inside add at least sum var(y_i) / n^2, which favors the model whose answers vary less
     inside = np.bincount(codes, weights=r * kernel_sums(p, r, codes))
     across = np.bincount(codes, weights=r * kernel_sums(p, r, np.zeros(n, dtype=np.intp))) - inside
     total, pairs = float(across.sum()), float(n**2 - (sizes**2).sum())

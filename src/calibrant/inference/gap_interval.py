@@ -88,12 +88,7 @@ def row_moments(
 
 
 def difference_interval(moments: Moments, confidence: float, *, rates: bool = True) -> tuple[Array, Array]:
-    """Return the ends of each group's interval; Student's alone unless outcomes are `rates`.
-
-    Wilson's is at the sample size that the residuals amount to: the ratio of the variances of residuals and
-    outcomes says what the predictions explain. Few records of the rarer outcome show it badly, so it is drawn
-    toward 1 as if `GUARD_RECORDS` more of them explained nothing.
-    """
+    """Return the ends of each group's interval: Student's, or for `rates` the wider of it and Wilson's."""
     from scipy.special import ndtri, stdtrit
 
     predicted, rate = moments.mean_prediction, moments.mean_outcome
@@ -104,6 +99,8 @@ def difference_interval(moments: Moments, confidence: float, *, rates: bool = Tr
     if not rates:
         return gap - half, gap + half
     z, varies = float(ndtri((1 + confidence) / 2)), moments.outcome_variance > 0
+    # Wilson's is at the size that the residuals amount to: `ratio` is the share of the variance that the
+    # predictions leave unexplained, drawn toward 1 because few records of the rarer outcome show it badly
     known = np.where(varies, moments.outcome_variance, 1.0)
     ratio = np.where(varies, moments.residual_variance / known, 1.0)
     ratio = np.maximum(ratio, (moments.rarer * ratio + GUARD_RECORDS) / (moments.rarer + GUARD_RECORDS))
@@ -115,7 +112,6 @@ def difference_interval(moments: Moments, confidence: float, *, rates: bool = Tr
 
 
 def wilson_interval(rate: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """Return Wilson's interval of a rate among this many records."""
     extra = z**2 / np.maximum(size, 1e-9)
     center = (rate + extra / 2) / (1 + extra)
     half = np.sqrt(np.maximum(extra * (rate * (1 - rate) + extra / 4), 0.0)) / (1 + extra)

@@ -230,10 +230,7 @@ def bounds(
     pvalue: float | None = None,
     resampler: Resampler | None = None,
 ) -> Bounds:
-    """Return the interval and its method.
-
-    `resampler` may keep earlier draws; `pvalue` is that of the exact test, if it is known.
-    """
+    """Return the interval and its method; `pvalue` is that of the exact test, where it is known."""
     check_resampling(forecasts.n)
     if entry.name in BY_SCORE:
         merged = _levels_to_bound_on(forecasts, entry)

@@ -224,18 +224,14 @@ MAX_THRESHOLDS_NAMED = 6  # thresholds that a sentence names one by one
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BenefitDifference(Result):
-    """Net benefit of the first model minus that of the second at each threshold.
-
-    [`lower`, `upper`] holds the difference at one threshold that was chosen beforehand; the band
-    [`band_lower`, `band_upper`] holds those at all thresholds, and for all pairs of models, at once.
-    """
+    """Net benefit of the first model minus that of the second at each threshold."""
 
     first: str
     second: str
     value: Array
-    lower: Array
+    lower: Array  # of one threshold that was chosen beforehand
     upper: Array
-    band_lower: Array
+    band_lower: Array  # of all thresholds and all pairs of models at once
     band_upper: Array
 
     @property

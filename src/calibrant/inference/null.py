@@ -92,10 +92,7 @@ MIN_BINOMIAL_RECORDS = 16  # per level, from which on a binomial draw costs less
 
 
 class NullOutcomes:
-    """Draws y ~ Bernoulli(v) independently; `rates` replace v.
-
-    A weighted sketch does not know its records: substitutes are drawn, `exact` where all weights were found.
-    """
+    """Draws y ~ Bernoulli(v) independently; `rates` replace v."""
 
     def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
         if not forecasts.binary:
@@ -105,6 +102,7 @@ class NullOutcomes:
         self._rates = forecasts.values if rates is None else rates
         weighted, counts = not has_equal_weights(forecasts), forecasts.counts
         sketched = weighted and forecasts.record_weights is None
+        # a weighted sketch does not know its records; substitutes are exact if all weights were found
         self._substitutes = TwoPointWeights.of(forecasts) if sketched else None
         self.exact = forecasts.exact and (self._substitutes is None or self._substitutes.exact)
         many = forecasts.n >= MIN_BINOMIAL_RECORDS * forecasts.levels
@@ -235,9 +233,8 @@ def draw_signs(generator: np.random.Generator, clusters: int, draws: int) -> Arr
 class SignNull:
     """Draws the residuals of all levels with one random sign per cluster (per record without clusters).
 
-    Under calibration E[y - p | p] = 0, so the residuals of a cluster have mean zero whatever their
-    correlation and weights. The test is exact where they are distributed as their negatives, else approximate
-    in the number of clusters. Around other `rates`, signs multiply the outcomes minus their isotonic fit.
+    Calibration gives the residuals of a cluster mean zero, whatever their correlation and weights. The test
+    is exact where they are distributed as their negatives, else approximate in the number of clusters.
     """
 
     exact = False
@@ -259,13 +256,10 @@ class SignNull:
 
     @property
     def allowance(self) -> float:
-        """How far the sum of skewed residuals may fall short of what rare large ones would have added.
-
-        Signs have no skewness, and a sample that lacks such residuals shows little of it. Binary outcomes of
-        equal weight need no allowance: the exact null knows their skewness.
-        """
+        """How far the sum of skewed residuals may fall short of what rare large ones would have added."""
         if self.forecasts.binary and has_equal_weights(self.forecasts):
-            return 0.0
+            return 0.0  # the exact null knows the skewness
+        # signs have none, and a sample that lacks large residuals shows little of it
         sums = self.clusters.total(self.record_residuals)
         return SKEWNESS_ALLOWANCE * skewness_of_mean(sums) * float(np.linalg.norm(sums))
 

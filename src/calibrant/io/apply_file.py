@@ -99,11 +99,7 @@ def apply_file(
     into: str,
     progress: Progress = None,
 ) -> ApplySummary:
-    """Write all columns of `source` and the recalibrated prediction to `target`, whole or not at all.
-
-    CSV keeps the bytes of all other cells. pyarrow writes Parquet; without it DuckDB does, and columns that
-    it would change are refused.
-    """
+    """Write all columns of `source` and the recalibrated prediction to `target`, whole or not at all."""
     files, ending = session.resolve_paths(source), Path(target).suffix.lower()
     known = ", ".join((*SEPARATORS, *PARQUET_ENDINGS))
     if ending not in (*SEPARATORS, *PARQUET_ENDINGS):

@@ -126,11 +126,7 @@ class CsvDialect:
 
 
 def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
-    """Read the header of a CSV file, refusing what is not UTF-8 text.
-
-    The separator is the most frequent one in the header, unless only another one gives the wanted columns
-    (`a,b;p` has the columns `a,b` and `p` if these are wanted).
-    """
+    """Read the header of a CSV file, refusing what is not UTF-8 text."""
     name, head = f"file {str(path)!r}", head_of(path)
     text = decoded(path, head.removeprefix(UTF8_MARK))
     lines = io.StringIO(text, newline="")
@@ -146,6 +142,7 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
         known = [CsvDialect(_cells(header, separator), separator, empty) for separator in likely]
     except csv.Error as error:
         raise UnreadableFileError(name, "must have a header", f"got a first line with a {error}") from None
+    # the most frequent separator, unless only another gives the wanted columns: `a,b` and `p` in `a,b;p`
     dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
     broken = [column for column in dialect.names if LINE_BREAK.search(column)]
     if broken and len(set(LINE_BREAK.findall(header))) > 1:  # DuckDB would find no rows below it

@@ -148,7 +148,6 @@ def read_table(
 
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A category column of
     text cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
-    Where `outcome` holds two labels, the error says how to name the one that counts as 1.
     """
     used, others = notation or sources.default_notation.get(), list(dict.fromkeys(categories))
     sources.refuse_repeats(numbers)

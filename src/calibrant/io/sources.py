@@ -59,10 +59,8 @@ def number_sql(text: str, notation: Notation) -> str:
 
 
 def unless_missing(text: str, missing: str, otherwise: str) -> str:
-    """Return the SQL of one value where a cell means a missing value, and of another elsewhere.
-
-    Not by IN: DuckDB makes a join of a long list, and a join by several threads changes the order of rows.
-    """
+    """Return the SQL of one value where a cell means a missing value, and of another elsewhere."""
+    # not IN: DuckDB makes a join of a long list, and joins by several threads change the order of rows
     cases = " ".join(f"WHEN {literal(word)} THEN {missing}" for word in TEXT_FOR_MISSING)
     return f"CASE trim({text}) {cases} ELSE {otherwise} END"
 
@@ -116,12 +114,10 @@ class SourceColumn:
         return self.sql if self.kind in ("TEXT", "VARCHAR") else None
 
     def number(self, notation: Notation) -> str:
-        """Return the SQL of the cell as a number, NULL for NaN.
-
-        Parquet's smallest and largest values leave NaN out. DuckDB believes them and takes isnan(x) for false
-        and x <= 1 for true wherever they say so; it does not do that to isfinite and isinf.
-        """
+        """Return the SQL of the cell as a number, NULL for NaN."""
         x = self.number_or_nan(notation)
+        # Parquet's extremes leave NaN out: where they say so, DuckDB takes isnan(x) for false and x <= 1
+        # for true; isfinite and isinf are spared
         if self.kind in ("FLOAT", "DOUBLE"):
             return f"CASE WHEN isfinite({x}) THEN {x} WHEN isinf({x}) THEN {x} END"
         return x
@@ -168,10 +164,7 @@ def sources(
     wanted: Sequence[str],
     parallel: bool = True,
 ) -> list[Source]:
-    """Return how to scan `files` (whose plain names are `names`) for the wanted columns, in order.
-
-    Files whose columns are in another order, or of another type, are scanned apart.
-    """
+    """Return how to scan `files` (plain `names`) in order, apart where their columns or types differ."""
     kinds = {file_format(file) for file in files}
     if len(kinds) > 1:
         rule, got = "must be of one kind", f"got {' and '.join(sorted(kinds))}"

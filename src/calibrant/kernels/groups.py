@@ -69,11 +69,10 @@ def counting_sort(cell: Index, starts: Offsets, members: Index) -> None:
 def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
     """Fill ten sums for each list, and the records about its highest and lowest point.
 
-    The sums: size, weight, weight * value, variance, the curve's end, highest, lowest, mark, scale and
-    squared residuals. A row of `terms` holds value, weight, residual and key of a record; the sum of the keys
-    marks a set of members. The scale is the sum of weight * (|value| + |response|), of which residuals are
-    differences, wrong by a part of it. `ends` gets the records around the highest point, then those around
-    the lowest; -1 before a curve's start and after its end.
+    The sums: size, weight, weight * value, variance, the curve's end, highest, lowest, mark (equal for equal
+    members), scale and squared residuals. Residuals are wrong by a part of the scale, of which they are
+    differences. A row of `terms` holds value, weight, residual and key of a record; `ends` the records around
+    the highest point, then around the lowest, -1 before a curve's start and after its end.
     """
     for k in range(len(offsets) - 1):
         start, stop = offsets[k], offsets[k + 1]
@@ -106,10 +105,7 @@ def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, 
 
 @compiled
 def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> None:
-    """Fill the same for each part of a partition, in one pass over the records in their order.
-
-    A part's curve is compared with its extremes when the next prediction of that part begins.
-    """
+    """Fill the same for each part of a partition, in one pass over the records in their order."""
     parts = len(sums)
     value_of, steps = np.full(parts, np.nan), np.zeros(parts)
     last = np.full(parts, -1)
@@ -120,6 +116,7 @@ def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> N
         value, weight, residual = terms[i, 0], terms[i, 1], terms[i, 2]
         curve = sums[k, 4]
         if value != value_of[k]:
+            # the part's previous prediction is complete: its point counts
             value_of[k] = value
             slack = ROUNDING * steps[k]
             if last[k] < 0:
@@ -151,12 +148,7 @@ def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> N
 
 @compiled
 def successive_variances(members: Index, offsets: Offsets, terms: Array, variance: Array) -> None:
-    """Fill the variance of the end of each curve, from differences of residuals.
-
-    Members with a prediction of their own are compared with their neighbors of this kind, by eq. (6) times
-    (sum W)^2. Members that share a prediction are compared with each other, around their mean: between them
-    no order exists that is independent of both the rows and the outcomes.
-    """
+    """Fill the variance of the end of each curve: eq. (6) times (sum W)^2, ties apart."""
     for k in range(len(offsets) - 1):
         stop = offsets[k + 1]
         total = squares = pairs = within = 0.0
@@ -168,6 +160,7 @@ def successive_variances(members: Index, offsets: Offsets, terms: Array, varianc
             while end < stop and terms[members[end], 0] == value:
                 end += 1
             if end - j > 1:
+                # around their mean: no order of these is independent of both the rows and the outcomes
                 within += _tied_variance(members[j:end], terms)
             else:
                 weight = terms[members[j], 1]
@@ -201,12 +194,8 @@ def _tied_variance(members: Index, terms: Array) -> float:
 def null_ranges(
     members: Index, offsets: Offsets, steps: Array, bits: Words, first: int, ranges: Array
 ) -> None:
-    """Fill the range of every list's curve in the simulated data sets of the words from `first` on.
-
-    Bit t of ``bits[i, w]`` is the outcome of record i in data set 64 w + t. A row of `steps` holds the
-    value of a record and what it adds to the curve when that bit is 1 and when it is 0. All lists take their
-    members from a copy of one stretch of records, which stays in the cache, before the next is copied.
-    """
+    """Fill the range of every list's curve in the simulated data sets of the words from `first` on."""
+    # bit t of bits[i, w]: outcome of record i in data set 64 w + t; a row of steps: value, step for 1, for 0
     lists, draws = ranges.shape
     words = -(-draws // LANES)
     curve, top, bottom = np.zeros((lists, draws)), np.zeros((lists, draws)), np.zeros((lists, draws))
@@ -216,6 +205,7 @@ def null_ranges(
     stretch = max(MIN_STRETCH, GATHERED * lists)
     for begin in range(0, len(steps), stretch):
         end = begin + stretch
+        # a copy of one stretch of records stays in the cache while all lists take from it
         near_steps, near_bits = steps[begin:end].copy(), bits[begin:end, first : first + words].copy()
         for k in range(lists):
             while done[k] < offsets[k + 1] and members[done[k]] < end:
@@ -240,13 +230,11 @@ def null_ranges(
 def _advance(
     word: Words, up: Array, down: Array, last: npt.NDArray[np.bool_], curve: Array, top: Array, bottom: Array
 ) -> None:
-    """Move 64 curves over a block of records; extremes count only after the last of equal values.
-
-    Records with values of their own are taken in fours, which loads and stores each curve once for all four.
-    """
+    """Move 64 curves over a block of records; extremes count only after the last of equal values."""
     j = 0
     while j < len(word):
         if j + 4 <= len(word) and last[j] and last[j + 1] and last[j + 2] and last[j + 3]:
+            # four values at a time: each curve is loaded and stored once for all four
             bits0, bits1, bits2, bits3 = word[j], word[j + 1], word[j + 2], word[j + 3]
             up0, up1, up2, up3 = up[j], up[j + 1], up[j + 2], up[j + 3]
             down0, down1, down2, down3 = down[j], down[j + 1], down[j + 2], down[j + 3]
@@ -272,10 +260,7 @@ def _advance(
 
 @compiled
 def settle_coins(coins: Words, rows: Offsets, rest: Array, undecided: Words, out: Words) -> int:
-    """Take one binary digit of every chance for each row of fair coins, as `bernoulli_words` explains.
-
-    Rows that are still undecided move to the front; return how many there are.
-    """
+    """Take coins as `bernoulli_words` explains; move rows still undecided to the front and count them."""
     alive = 0
     digits = np.empty(len(coins), dtype=np.uint64)
     for i in range(len(rows)):
@@ -301,12 +286,9 @@ def settle_coins(coins: Words, rows: Offsets, rest: Array, undecided: Words, out
 
 @compiled
 def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -> None:
-    """Widen the highest and lowest point of each part's curve to what is possible inside its cells.
-
-    A row of `terms` holds value, weight and residual of an entry, entries of one cell sharing a value. A row
-    of `within` holds its positive and negative residuals, and its least and largest prediction. A part's cell
-    of one prediction has no inside.
-    """
+    """Widen the highest and lowest point of each part's curve to what is possible inside its cells."""
+    # rows of terms: value (one per cell), weight, residual of an entry; rows of within: its positive and
+    # negative residuals, its least and largest prediction
     parts = len(extremes)
     value_of, before, curve = np.full(parts, np.nan), np.zeros(parts), np.zeros(parts)
     under, over = np.zeros(parts), np.zeros(parts)

@@ -84,11 +84,8 @@ def run_bins(
     answers: Integers, events: Integers, up: Array, down: Array, last: Integers, quadratic: bool,
     chosen: Integers, steered: npt.NDArray[np.bool_], errors: Array,
 ) -> None:  # fmt: skip
-    """Forecast and learn round by round; tables (group, bin) and `last`, the bin answered, change in place.
-
-    Row t of `members` holds the groups of round t, filled up with -1. `guides` may be empty. `errors` gets by
-    how much the absolute biases of all bins of group 0 have grown.
-    """
+    """Forecast and learn round by round; tables (group, bin) and `last`, the bin answered, are updated."""
+    # row t of members: the groups of round t, filled up with -1
     bins = answers.shape[1]
     error = 0.0
     for t in range(len(outcomes)):
@@ -105,7 +102,7 @@ def run_bins(
         before = abs(events[0, i] - answers[0, i] * ((i + 0.5) / bins))
         settle(answers, events, up, down, members[t], i, outcomes[t], quadratic)
         error += abs(events[0, i] - answers[0, i] * ((i + 0.5) / bins)) - before
-        errors[t] = error
+        errors[t] = error  # growth of the absolute biases of all bins of group 0
 
 
 EDGE = 1e-6  # predictions are kept this far from 0 and 1 before their log odds are taken
@@ -253,11 +250,8 @@ def run_grid(
     slack: float, cost: float, splits: bool,
     predictions: Array, certificates: Array, steered: npt.NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Forecast every batch, then learn it. The state is changed in place and has spare capacity.
-
-    `counts` holds the number of points, the current cell and the rounds steered; `sums` the distance moved
-    and the sum of all absolute charges. `guides` may be empty.
-    """
+    """Forecast every batch, then learn it; the state changes in place and has spare capacity."""
+    # counts: points, current cell, rounds steered; sums: distance moved, all absolute charges
     size = len(outcomes)
     lows, highs, cells = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
     begin = 0
@@ -316,11 +310,9 @@ def _split(
 
 @compiled
 def cutoff_pair(curve: Array, rate: float, start: int) -> tuple[int, int, float]:
-    """Walk from `start` to two neighboring points and the chance of the lower, so that neither outcome pays.
-
-    The potential is the mean of exp(rate * C) times the mean of exp(-rate * C) over the gaps.
-    """
+    """Walk from `start` to two neighbors and the chance of the lower, so that neither outcome pays."""
     last = len(curve) - 2
+    # the potential is the mean of exp(rate * C) times the mean of exp(-rate * C) over the gaps
     rises = np.exp(rate * curve)
     below, above = np.empty((last + 1, 2)), np.empty((last + 1, 2))  # sums over the gaps below and above
     up, down = 0.0, 0.0

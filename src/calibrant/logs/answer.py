@@ -81,11 +81,9 @@ def field_number(value: Any, scale: float | None) -> float:
 
 
 def answer_token(tokens: Sequence[Mapping[str, Any]], letters: str) -> int | None:
-    """Return the position of the token that holds the letter of the answer.
-
-    Not searched in the completion: where Inspect shuffles choices, it rewrites that and leaves the tokens.
-    """
+    """Return the position of the token that holds the letter of the answer."""
     texts = [str(token["token"]).translate({ord("▁"): " ", ord("Ġ"): " "}) for token in tokens]
+    # not in the completion, which Inspect rewrites where it shuffled choices, unlike the tokens
     found = last_match(ANSWER_LETTER, "".join(texts))
     if found is not None and found.group(1) in letters:
         return bisect_right(list(accumulate(map(len, texts))), found.start(1))

@@ -24,14 +24,10 @@ from calibrant.results import html_paragraphs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogEvaluation:
-    """An evaluation of answers, with how their confidence was read and when to abstain.
-
-    `evaluation` has the measures, groups and verdict; `answers` the spikes and thresholds (None where the
-    answers are weighted or sketched); `log` says how the confidence was read.
-    """
+    """An evaluation of answers, with how their confidence was read and when to abstain."""
 
     evaluation: Evaluation
-    answers: Answers | None
+    answers: Answers | None  # spikes and thresholds; None where the answers are weighted or sketched
     log: LogSummary
 
     @classmethod
@@ -45,7 +41,6 @@ class LogEvaluation:
         return "\n".join(filter(None, (verdict.what, verdict.whom, promise, *self.log.sentences())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
         answers = None if self.answers is None else self.answers.to_dict()
         return {**self.evaluation.to_dict(), "answers": answers, "log": self.log.to_dict()}
 

@@ -97,7 +97,6 @@ class LogSummary:
         return sentences + [NOTE_TEXTS[key].format(f"{count:,}") for key, count in (+self.notes).items()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
         given = {name: value for name, value in vars(self).items() if name not in ("topics", "choices")}
         sources = {source: meaning(source) for source in self.sources}
         return {**given, "sources": sources, "notes": dict(+self.notes)}
@@ -253,10 +252,7 @@ class LogRows:
         return columns
 
     def write_csv(self, path: Path) -> None:
-        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty.
-
-        The columns p0, p1, ... hold the probabilities of the choices, as many as the first answer has.
-        """
+        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty."""
         with path.open("w", encoding="utf-8", newline="") as file:
             writer, choices = csv.writer(file), -1
             for log, sample in self:

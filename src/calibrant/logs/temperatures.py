@@ -36,17 +36,12 @@ class TaskTemperature(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Temperatures(Result):
-    """A temperature per task; above 1 makes answers less certain.
-
-    `common` is the temperature that all tasks share, and `spread` the standard deviation of the logarithms
-    around it. `log_loss` has the mean log loss as logged, with one temperature and with one per task, on
-    questions that were not used for the fit.
-    """
+    """A temperature per task; above 1 makes answers less certain."""
 
     tasks: tuple[TaskTemperature, ...]
-    common: float
-    spread: float
-    log_loss: dict[str, float]
+    common: float  # of all tasks together
+    spread: float  # standard deviation of the logarithms around it
+    log_loss: dict[str, float]  # means as logged, with one temperature, one per task; on held-out questions
     answers: int
     dropped: int
 
@@ -78,7 +73,6 @@ class Temperatures(Result):
         return np.array(applied)
 
     def sheet(self) -> Table:
-        """Return the table of the tasks."""
         lines = (
             (
                 text_cell(one.task),

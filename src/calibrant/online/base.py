@@ -30,13 +30,10 @@ UNCHANGED = "must be what was written"
 
 @dataclass(eq=False)
 class Pending:
-    """What was answered and not yet learned, and the largest number that ever waited at once.
-
-    `rolling`: an answer was given after one outcome was learned while others waited, so not batch by batch.
-    """
+    """What was answered and not yet learned, and the largest number that ever waited at once."""
 
     most: int = 0
-    rolling: bool = False
+    rolling: bool = False  # not batch by batch: an answer came while only some had been learned
     learning: bool = False  # something was learned since nothing waited
     waiting: dict[Key, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -80,11 +77,7 @@ class Pending:
 
 
 class Stream(Saved):
-    """A player in one stream: it forecasts, then learns the outcome, at once or late by its key.
-
-    No outcome is too late, but once more than `delay` earlier forecasts wait at a new one, the promise whose
-    proof needs it is withdrawn: `bound()` of forecasters and `brier_bound()` of the calibrator are None.
-    """
+    """A player in one stream: it forecasts, then learns the outcome, at once or late by its key."""
 
     SETTINGS: ClassVar[tuple[str, ...]]  # arguments of the constructor, saved under their names
     certifies: ClassVar[str]  # what the certificate is about
@@ -123,6 +116,7 @@ class Stream(Saved):
 
     @property
     def _kept_in_time(self) -> bool:
+        """Whether bounds hold: their proofs allow `delay` earlier forecasts to wait at a new one."""
         return self._pending.most <= self.delay + 1
 
     @abstractmethod

@@ -58,14 +58,12 @@ def log_potential(rounds: float, bins: int, groups: int = 1) -> float:
 
 
 def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: float | None = None) -> float:
-    """Return the bound on the decision loss in expectation (theorem 7), by its dual with the best multiplier.
-
-    `planned` is how many rounds all groups together may have, where `rounds` counts those of one group.
-    """
+    """Return the bound on the expected decision loss (theorem 7), by its dual with the best multiplier."""
     from scipy.optimize import fminbound
 
     if rounds <= 0:
         return 0.0
+    # `planned` counts the rounds of all groups, `rounds` those of one
     height = 3 * log_potential(rounds if planned is None else planned, bins, groups)
     steps = np.repeat(np.arange(1, bins) / bins, 2)
     gaps = np.concatenate([[-0.5 / bins, 0.0, 0.0], steps])[:bins]

@@ -22,13 +22,10 @@ from calibrant.results import Array
 
 
 class Grid:
-    """Points, the charge and limit of each, and how often each cell was used; plain lists and floats.
-
-    With slack 0 cells answer their middle; otherwise the guide, brought into the cell. `cost` scales how
-    often a cell is used before it splits.
-    """
+    """Points, the charge and limit of each, and how often each cell was used; plain lists and floats."""
 
     def __init__(self, *, cells: int = 1, slack: float = 0.0, cost: float = 1.0, splits: bool = True) -> None:
+        # slack 0: cells answer their middle, not the guide; cost scales the uses before one splits
         self.slack, self.cost, self.splits = slack, cost, splits
         self.points = [i / cells for i in range(cells + 1)]
         self.charges = [0.0] * (cells + 1)

@@ -127,10 +127,7 @@ def _key(table: Any, name: str) -> Any:
 
 
 def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
-    """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet.
-
-    Terms are columns before the group-by, which every engine does fast. Bad rows go into cells of their own.
-    """
+    """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet."""
     import narwhals as nw
 
     table = _opened(frame, columns)
@@ -155,6 +152,7 @@ def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
         terms["wwv(1-v)"] = w * w * v * (1 - v)
     terms["mixed"] = y * (1 - y)
     table = table.with_columns(code.cast(nw.Int64()).alias(CODE), *(t.alias(n) for n, t in terms.items()))
+    # terms are columns by now: every engine adds these up fast
     return table.group_by(*keys, CODE).agg(
         nw.len().alias(COUNT),
         *(nw.col(name).sum() for name in terms),

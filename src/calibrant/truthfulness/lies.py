@@ -131,16 +131,14 @@ class Replays:
 def replayed(
     score: Score, p: Array, counts: Any, *, draws: int, seed: int, progress: Progress | None = None
 ) -> Replays:
-    """Score all outcomes of `counts` records of each distinct probability p if they are few, else `draws`.
-
-    An outcome that no draw shows would pass for impossible, and a lie that denies it for a gain. So where
-    some predictions may not show their rare outcome, half of the replays are drawn given that one or more do.
-    """
+    """Score all outcomes of `counts` records of each distinct probability p if they are few, else `draws`."""
     from scipy.stats import binom
 
     table = _everything(p, counts, min(MAX_ENUMERATED_ON_REQUEST, max(MAX_ENUMERATED, draws)))
     if table is not None:
         return Replays(score(table), np.prod(binom.pmf(table, counts, p), axis=1), ())
+    # An outcome that no draw shows would pass for impossible, and a lie that denies it for a gain: where
+    # that may happen, half of the replays are drawn given that a rare outcome shows.
     unlikely = np.minimum(p, 1 - p)  # rare: expected in fewer than 10 replays
     rare = (unlikely > 0) & (draws * -np.expm1(counts * np.log1p(-unlikely)) < MIN_UNLIKELY_REPLAYS)
     if not rare.any():

@@ -37,10 +37,8 @@ def chances(outcomes: Array, truth: Array) -> Array:
 
 
 def pools(n: int) -> list[Labels]:
-    """Return the ways to pool n rounds, coarsest first; for more than 6 rounds those that pool neighbors.
-
-    Measures jump where reports tie, on faces of the cube that descent never finds: each is searched.
-    """
+    """Return the ways to pool n rounds, coarsest first; for more than 6 rounds those that pool neighbors."""
+    # measures jump where reports tie, on faces of the cube that descent never finds: each is searched
     if n <= MAX_PARTITION_ROUNDS:
         labels = sorted(_set_partitions(n), key=max)
     else:
