@@ -13,7 +13,7 @@ from calibrant.columns import named_columns
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import percent
 from calibrant.groups.audit_result import Group
-from calibrant.groups.rules import Rule, one_column, written_labels
+from calibrant.groups.rules import Rule, single_column, written_labels
 from calibrant.groups.statistics import ROWS
 from calibrant.inference.gap_interval import wilson_interval
 from calibrant.inputs import closed_share
@@ -126,7 +126,7 @@ def error_rates(
     """
     closed_share("threshold", threshold)
     checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels", pos_label=pos_label)
-    column = one_column("groups", groups, checked, "audit takes several columns and their combinations")
+    column = single_column("groups", groups, checked, "audit takes several columns and their combinations")
     weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
     members = ((name, column.codes == code) for code, name in enumerate(written_labels(column)))
     found = _rates(members, checked.outcome > 0, checked.prediction >= threshold, weight)

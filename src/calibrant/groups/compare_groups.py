@@ -23,7 +23,7 @@ from calibrant.groups.compare_groups_result import (
     Trend,
     WithinGroup,
 )
-from calibrant.groups.rules import one_column, written_labels
+from calibrant.groups.rules import single_column, written_labels
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_test, log_odds_slope
 from calibrant.inference.gap_interval import row_interval
 from calibrant.inference.null import ClusterSummary
@@ -227,7 +227,7 @@ def _rows_of(checked: ValidRows, which: npt.NDArray[np.intp]) -> ValidRows:
 
 
 def _column(argument: str, groups: Any, checked: ValidRows) -> Column:
-    column = one_column(argument, groups, checked, ONE_COLUMN_HINT)
+    column = single_column(argument, groups, checked, ONE_COLUMN_HINT)
     if not 2 <= len(column.labels) <= MAX_GROUPS:
         rule, got = f"must have 2 to {MAX_GROUPS} different values", f"got {len(column.labels):,}"
         many = len(column.labels) > MAX_GROUPS

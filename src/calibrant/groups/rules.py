@@ -268,7 +268,7 @@ def one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
     return IsIn(column.name, values, gap, negated, _is_mixed(column))
 
 
-def one_column(argument: str, groups: Any, checked: ValidRows, hint: str) -> Column:
+def single_column(argument: str, groups: Any, checked: ValidRows, hint: str) -> Column:
     """Code the one column of groups, for the rows that are kept."""
     if groups is None:
         raise InvalidInputError(argument, "must be given", "got None", "one label per row")
