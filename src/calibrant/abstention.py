@@ -297,17 +297,14 @@ def _smallest_promised(risk: float, alpha: float) -> int:
 
 
 def _starts(n: int, risk: float, confidence: float) -> tuple[list[int], list[float]]:
-    """Return the sizes of the sets that the procedure starts at, and their shares of 1 - confidence.
-
-    The first start gets half, so that more records seldom lose what fewer had, and is as large as its share
-    needs to pass without an error.
-    """
+    """Return the sizes of the sets that the procedure starts at, and their shares of 1 - confidence."""
     allowed = 1 - confidence
     first = _smallest_promised(risk, allowed)
     counts, shares = ([first], [allowed]) if n >= first else ([], [])
     first = _smallest_promised(risk, allowed / 2)
     more = int(math.log2(n / first)) - 1 if n >= 4 * first else 0  # starts after the first
     if more:
+        # half for the first, so that more records seldom lose what fewer had
         shares = [allowed / 2, *[allowed / 2 / more] * more]
         least = _smallest_promised(risk, shares[1])  # above the first doubling at low confidence only
         counts = [first, *(max(least, first * 2**j) for j in range(1, more)), n]

@@ -30,10 +30,7 @@ def resolve_inputs(
     weight: str | None = None,
     **extra: Any,
 ) -> Inputs:
-    """Return arrays as they were given, or the columns of the frame `y_true` that the names call for.
-
-    In `extra` (groups, covariates, clusters), column names are replaced by the columns; the rest is kept.
-    """
+    """Return arrays as given, or the columns of the frame `y_true` that are named, also those in `extra`."""
     if outcome is None and prediction is None and weight is None:
         if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):
             rule, hint = "must name columns of the frame", 'outcome="y", prediction="p"'

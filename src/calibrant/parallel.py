@@ -53,10 +53,7 @@ Progress = Callable[..., object]  # called with the share that is done, from 0 t
 
 
 def report_progress(progress: Progress | None, done: int, total: int) -> None:
-    """Call `progress` with the share that is done, or with `done` and `total` if it takes two numbers.
-
-    Two numbers are what version 0.1 passed.
-    """
+    """Call `progress` with the share done, or with `done` and `total` if it takes two, as in version 0.1."""
     if progress is None:
         return
     try:
@@ -133,15 +130,11 @@ def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
 
 
 def chunked_sum(terms: Callable[[slice], Array], stop: int, start: int = 0) -> float:
-    """Return the sum of the terms from `start` to `stop`; `terms` computes any part of them.
-
-    Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(stop)))`` to
-    the bit; but millions of terms are never written to memory and read again.
-    """
+    """Return ``np.sum(terms(slice(start, stop)))`` to the bit, never holding millions of terms in memory."""
     if stop - start <= TERMS_AT_ONCE:
         return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
     half = (stop - start) // 2
-    middle = start + half - half % 8
+    middle = start + half - half % 8  # where np.sum cuts too
     return chunked_sum(terms, middle, start) + chunked_sum(terms, stop, middle)
 
 

@@ -64,15 +64,13 @@ class Result:
 
     A subclass is decorated with ``@dataclass(frozen=True, slots=True, repr=False)``. Where it has them, it
     defines `__str__` (its sentence), `sheet` or `tables` (below it in notebooks), `rows` (of `to_frame`)
-    and `approximate` (the names of fields that hold only approximately; a class variable, property or
-    field). HIDDEN names the fields that `to_dict` leaves out, such as long arrays, and DERIVED the other
-    attributes that it adds; "sentence", the text of `__str__`, comes before the fields.
+    and `approximate` (the names of fields that hold only approximately).
     """
 
     __slots__ = ()
 
-    HIDDEN: ClassVar[tuple[str, ...]] = ()
-    DERIVED: ClassVar[tuple[str, ...]] = ()
+    HIDDEN: ClassVar[tuple[str, ...]] = ()  # fields that `to_dict` leaves out, such as long arrays
+    DERIVED: ClassVar[tuple[str, ...]] = ()  # what it adds; "sentence", the text of `__str__`, comes first
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
@@ -234,8 +232,6 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: column names and lines of cells."""
-
     columns: tuple[str, ...]
     lines: tuple[tuple[TableCell, ...], ...]
 

@@ -44,11 +44,7 @@ class CalibrationCurve:
         return expit(self._logits(p)[0])
 
     def limits(self, p: Array, confidence: float) -> tuple[Array, Array]:
-        """Return pointwise limits of the true rate at each prediction.
-
-        Beyond the outer 2% of the predictions the spline is extrapolated, and only a rising curve is
-        assumed: there the limit away from the center is 0 or 1.
-        """
+        """Return pointwise limits of the true rate at each prediction."""
         from scipy.special import stdtrit
 
         low, high = self.ends
@@ -57,7 +53,7 @@ class CalibrationCurve:
         lower, upper = expit(eta - reach), expit(eta + reach)
         at_low, at_high = upper[-2], lower[-1]
         lower, upper = lower[:-2], upper[:-2]
-        above, below = p > high, p < low
+        above, below = p > high, p < low  # beyond them the spline is extrapolated (see TAIL)
         lower[above], upper[above] = np.minimum(lower[above], at_high), 1.0
         upper[below], lower[below] = np.maximum(upper[below], at_low), 0.0
         return lower, upper
@@ -113,13 +109,11 @@ def fit_calibration_curve(
 
 
 def _knot_shares(rarer: float) -> Array:
-    """Return the quantiles of the knots, whose number grows with the records of the rarer outcome.
-
-    With four the spline was too stiff for a curve that bends: at n = 5,000 the limits missed it in 13% of
-    samples beyond the outer knots, and everywhere if it winds.
-    """
+    """Return the quantiles of the knots, whose number grows with the records of the rarer outcome."""
     from scipy.special import ndtr, ndtri
 
+    # four knots for any n are too stiff: at 5,000 the limits missed a curve that bends in 13% of samples
+    # beyond the outer knots, and a curve that winds everywhere
     count = min(MAX_KNOTS, round(KNOTS_OF_100 * (rarer / 100.0) ** GROWTH))
     if count <= len(FEWEST_KNOTS):
         return np.array(FEWEST_KNOTS)
@@ -137,15 +131,12 @@ def _orthogonal(design: Array, share: Array) -> Array:
 
 
 def _clip(values: Array) -> float:
-    """Return the prediction that 0 is taken for.
-
-    A rounded 0 stands for all predictions up to half of the next level, and so for a quarter of it on
-    average. At a logit of -9 it would bend the spline for all others: for scores rounded to tenths the limits
-    held the true curve in as few as 12% of samples.
-    """
+    """Return the prediction that 0 is taken for."""
     inner = values[(values > 0.0) & (values < 1.0)]
     if len(inner) == 0 or (values[0] > 0.0 and values[-1] < 1.0):
         return MIN_CLIP
+    # A rounded 0 stands for predictions up to half of the next level, a quarter of it on average. A logit of
+    # -9 would bend the whole spline: for tenths the limits held the true curve in as few as 12% of samples.
     return max(MIN_CLIP, float(min(inner[0], 1.0 - inner[-1])) / 4.0)
 
 

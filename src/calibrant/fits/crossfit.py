@@ -20,11 +20,7 @@ MIN_RECORDS_PER_LEVEL = 16  # provided that there are this many per level
 
 
 def split_folds(forecasts: Forecasts, folds: int, seed: int) -> Iterator[tuple[FoldUnits, FoldUnits]]:
-    """Deal the records at random; return those of each fold by level, and those of all others.
-
-    Of records that are alike only the numbers are returned; of very many only the numbers are dealt, with
-    memory for one number per level.
-    """
+    """Deal the records at random; return those of each fold by level, and those of all others."""
     unknown = why_not_dealt(forecasts)
     if unknown:
         raise InvalidInputError("cross-fitting", f"needs single records: {unknown}")
@@ -144,14 +140,12 @@ def joined_folds(parts: Sequence[Responses]) -> Responses:
 
 
 def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> list[Responses]:
-    """Return the folds one by one, with the rates that the others give them.
-
-    Over all folds together residuals nearly cancel: a fold that is high pushes the rates of the others up.
-    """
+    """Return the folds one by one, with the rates that the others give them."""
     known: Mapping[str, Fit] = {"isotonic": isotonic_interpolation, "binned": binned}
     if not callable(recalibrator) and recalibrator not in known:
         raise reject_name("recalibrator", str(recalibrator), list(known))
     fit = recalibrator if callable(recalibrator) else known[recalibrator]
+    # kept apart: a fold that is high pushes the rates of the others up, so pooled residuals nearly cancel
     values, judged = forecasts.values, []
     for part, rest in split_folds(forecasts, folds, seed):
         rate = np.clip(rest.outcomes / rest.weights, 0.0, 1.0)

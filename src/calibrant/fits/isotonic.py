@@ -16,14 +16,10 @@ TIED = 1e-12  # rates closer than this differ by rounding, which must not decide
 
 
 def honest_range(rates: Array, weights: Array) -> tuple[float, float]:
-    """Return the range that non-decreasing rates are clipped to; it always holds one half.
+    """Return the range that non-decreasing rates are clipped to; it always holds one half."""
 
-    N records without any outcome 1 have the rate (1/2) / (N + 1), by Krichevsky and Trofimov (1981). The low
-    end is the greatest value that is at most this estimate for the weight of all rates below it. For 0/1
-    records of equal weight it moves a lowest block of rate 0, never beyond the next block. Fractions
-    of an outcome move it by as little as they move the rates: a rule for the rate 0 alone would jump.
-    """
-
+    # N records of outcome 0 have the rate 0.5 / (N + 1), by Krichevsky and Trofimov (1981). The range ends
+    # where the rates cross it: a rule for the rate 0 alone would jump at the smallest fraction of an outcome.
     def estimates(weights: Array) -> Array:
         return 0.5 / (1.0 + np.append(0.0, np.cumsum(weights)))
 
@@ -70,12 +66,9 @@ def _pooled(levels: Levels, honest_ends: bool) -> tuple[Places, Array]:
 
 
 def _means(places: Array, weights: Array, starts: Places) -> Array:
-    """Return the weighted mean place of each block of ascending places, within the block.
-
-    Means of distances from the first place keep their digits where all places crowd at 1: a map that climbs
-    there would magnify the rounding of its knots a million times.
-    """
+    """Return the weighted mean place of each block of ascending places, within the block."""
     counts = np.diff(starts, append=len(places))
+    # distances keep the digits of places crowded at 1, whose rounding a steep map magnifies a million times
     away = places - np.repeat(places[starts], counts)
     means = places[starts] + np.add.reduceat(weights * away, starts) / np.add.reduceat(weights, starts)
     return np.asarray(np.clip(means, places[starts], places[starts + counts - 1]))
@@ -84,8 +77,8 @@ def _means(places: Array, weights: Array, starts: Places) -> Array:
 def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = False) -> Knot:
     """Return the rates g of least squared error with 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i).
 
-    With slope 2 these are the maps v + e(v), e with slopes between -1 and 1, of Błasiok, Gopalan, Hu and
-    Nakkiran (2023): what they gain in Brier score lies between smCE^2 and 2 smCE, whatever the data.
+    With slope 2, g - v has slopes from -1 to 1: whatever the data, the gain in Brier score lies between
+    smCE^2 and 2 smCE (Błasiok, Gopalan, Hu and Nakkiran 2023).
     """
     fit = np.clip(bounded_slope_rates(levels.values, levels.rates, levels.weights, float(slope)), 0.0, 1.0)
     if honest_ends:
@@ -94,10 +87,8 @@ def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = Fal
 
 
 def venn_abers(levels: Levels) -> tuple[Array, Array]:
-    """Return the isotonic value of a new record, with outcome 0 and with outcome 1, in each gap of levels.
-
-    Vovk and Petej (2014); the guarantee is for the pair, with exchangeable records of weight 1.
-    """
+    """Return the isotonic value of a new record, with outcome 0 and with outcome 1, in each gap of levels."""
+    # the guarantee of Vovk and Petej (2014) is for the pair, with exchangeable records of weight 1
     weights = np.concatenate(([0.0], np.cumsum(levels.weights)))
     ones = np.concatenate(([0.0], np.cumsum(levels.ones)))
     low = np.clip(values_of_one_more(weights, ones, 0.0), 0.0, 1.0)

@@ -16,15 +16,11 @@ from calibrant.results import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """Distinct predictions in ascending order, the outcome rate of each, and how many records it counts for.
-
-    The weights sum to the number of records, or to the effective number where records weigh differently:
-    priors and end corrections compare them with one record.
-    """
+    """Distinct predictions in ascending order, with the outcome rate and the weight of each."""
 
     values: Array
     rates: Array
-    weights: Array
+    weights: Array  # their sum is the (effective) number of records: priors and end limits count in records
 
     def __len__(self) -> int:
         return len(self.values)
@@ -47,11 +43,7 @@ class Levels:
 
     @classmethod
     def of(cls, forecasts: Forecasts, *, frequency: bool = False) -> Levels:
-        """Return the levels of forecasts.
-
-        Sampling weights are rescaled to sum to Kish's effective number of records, (sum w)^2 / sum w^2: their
-        scale does not matter. Frequency weights count records.
-        """
+        """Return the levels; sampling weights sum to Kish's effective number, (sum w)^2 / sum w^2."""
         count = forecasts.total_weight if frequency else 1.0 / float(forecasts.squared_weights.sum())
         rates = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
         return cls(forecasts.values, rates, forecasts.weights * count)
@@ -107,16 +99,12 @@ def held(logits: Array, clip: float) -> Array:
 
 
 def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
-    """Return the smallest clip, and of the others those that change some level.
-
-    Where predictions of 0 and 1 count as certain is a parameter that no data fix in advance: a clip of 1e-2
-    gained 40 thousandths of a nat on physicians' predictions and lost 30 on those of a neural network. If
-    predictions of exactly 0 or 1 were wrong, no clip is below `end_limit`, and wide clips are worth trying
-    too. If all of them were right, smaller clips are tried, but a map must keep its own values within it.
-    """
+    """Return the smallest clip, and of the others those that change some level."""
+    # No rule fixes the clip in advance: 1e-2 gained 0.04 nats on predictions of physicians, and lost 0.03 on
+    # those of a neural network.
     closest = min(float(levels.values[0]), 1.0 - float(levels.values[-1]))
     limit, wrong = max(CLIPS[0], end_limit(levels)), _wrong_at_ends(levels)
-    smallest = limit if wrong else CLIPS[0]
+    smallest = limit if wrong else CLIPS[0]  # below the limit the fits reject maps that pass it
     clips = {limit, *CLIPS, *(WIDE_CLIPS if wrong else ())}
     return (smallest, *sorted(clip for clip in clips if clip > max(closest, smallest)))
 
@@ -127,35 +115,27 @@ def _wrong_at_ends(levels: Levels) -> bool:
 
 
 def end_limit(levels: Levels) -> float:
-    """Return how close to 0 and 1 these records allow predictions, if some are exactly 0 or 1; else 0.
-
-    Rounded and human predictions of 0 and 1 are wrong more often than never. If some of these were, n
-    records leave a rate of 0.5 / (n + 1) for a miss (Krichevsky and Trofimov 1981). If none was, the next
-    one is wrong with the probability of `chance_of_first_miss`. All other predictions that the limit moves
-    are taken at their word, and the limit is the mean rate of misses of all that it moves.
-    """
+    """Return how close to 0 and 1 these records allow predictions, if some are exactly 0 or 1; else 0."""
     if levels.values[0] > 0 and levels.values[-1] < 1:
         return 0.0
+    # rounded and human predictions of 0 and 1 are wrong more often than never
     if _wrong_at_ends(levels):
-        return min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)
+        return min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)  # Krichevsky and Trofimov (1981)
     distance = np.minimum(levels.values, 1.0 - levels.values)
     certain = float(levels.weights[distance <= 0].sum())
     misses = certain * chance_of_first_miss(certain)
-    # the largest of the linear pieces of the sum of w (limit - distance) is to be equal to the misses
+    # The limit is the mean rate of misses of all that it moves; those not at 0 or 1 are taken at their word.
     near = np.flatnonzero(distance < MAX_END_LIMIT)
     near = near[np.argsort(distance[near], kind="stable")]
     mass, moment = (np.cumsum(x[near]) for x in (levels.weights, levels.weights * distance))
-    return float(min(MAX_END_LIMIT, np.min((misses + moment) / mass)))
+    return float(min(MAX_END_LIMIT, np.min((misses + moment) / mass)))  # least over how many it moves
 
 
 def outcome_limits(levels: Levels) -> tuple[float, float]:
-    """Return the least and the largest rate that the records support, where no slope is too steep for them.
-
-    So it is if predictions separate the outcomes: the limits are then those of `end_limit`, or of n records
-    after a miss. With one outcome, which a shift follows without end, what is more certain already stays so.
-    """
+    """Return limits of the rates, where one outcome or separated outcomes would drive a fit to 0 or 1."""
     no, yes = levels.values[levels.rates < 1], levels.values[levels.rates > 0]
     limit = end_limit(levels) or 0.5 / (levels.total + 1.0)
+    # with one outcome a shift would grow without end; predictions closer to the only outcome stay as they are
     if len(no) == 0:
         return 0.0, 1.0 - min(limit, 1.0 - float(yes[-1]))
     if len(yes) == 0:
@@ -165,16 +145,13 @@ def outcome_limits(levels: Levels) -> tuple[float, float]:
 
 
 def chance_of_first_miss(right: float) -> float:
-    """Return the probability that the next certain prediction is wrong, when `right` of them were all right.
-
-    Laplace's rule of succession gives a general law no chance to be true. With Wrinch and Jeffreys (1919)
-    half the prior says that certain predictions are always right, and half that their rate is uniform between
-    a coin's and 1. The limit then costs at most 0.18 nats in all even if no such prediction is ever wrong.
-    """
+    """Return the probability that the next certain prediction is wrong, after `right` of them were right."""
 
     def all_right(count: float) -> float:  # under the uniform half
         return 2.0 * (1.0 - float(0.5 ** (count + 1.0))) / (count + 1.0)
 
+    # Wrinch and Jeffreys (1919): half the prior says always right, half a uniform rate from 1/2 to 1.
+    # Laplace's rule gives "always" no chance. The limit then costs at most 0.18 nats in all if none is wrong.
     return (all_right(right) - all_right(right + 1.0)) / (1.0 + all_right(right))
 
 

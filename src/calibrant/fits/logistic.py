@@ -164,17 +164,14 @@ CENTERS = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": 
 
 @dataclass(frozen=True, slots=True)
 class LogisticFit:
-    """logit q = intercept + low ln c - high ln(1 - c), c the prediction held within [clip, 1 - clip].
-
-    `width` is that of the prior around no change; infinite where there is none. q is scaled to `limits`.
-    """
+    """logit q = intercept + low ln c - high ln(1 - c), c the prediction held within [clip, 1 - clip]."""
 
     intercept: float
     low: float
     high: float
     clip: float
-    width: float
-    limits: tuple[float, float] = (0.0, 1.0)
+    width: float  # of the prior around no change; infinite without one
+    limits: tuple[float, float] = (0.0, 1.0)  # q is scaled to them
 
 
 def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: Clip = "auto") -> LogisticFit:
@@ -246,10 +243,7 @@ class _Trial:
         self.peak, self.evidence, self.best = 0, -np.inf, self.center
 
     def climb(self, starts: Sequence[int], limit: float) -> None:
-        """Find the width with the largest evidence: try the starts, then climb from the best of them.
-
-        There is no evidence for a map that comes closer to 0 or 1 than the limit allows.
-        """
+        """Climb to the width with the largest evidence; a map closer to 0 or 1 than the limit has none."""
         for start in starts:
             self._try(start)
         peak = -1

@@ -91,7 +91,6 @@ class _Tents:
         return np.asarray(self.under(surplus) @ self.basis)
 
     def under(self, surplus: Array) -> Array:
-        """Return the surplus under each tent."""
         right = self.share * surplus
         return self._summed(surplus - right, self.left) + self._summed(right, self.left + 1)
 
@@ -162,11 +161,8 @@ class _Trial:
         return np.asarray(np.exp(np.repeat((tau / 2, kappa / 2), (2, len(self.knots) - 2))))
 
     def climb(self, starts: Sequence[tuple[int, int]], limit: float) -> None:
-        """Find the pair of widths with the largest evidence, from the best start by ever smaller steps.
-
-        Climbing from every start took 2.5 times as long and reached the same evidence. There is no evidence
-        for a map that comes closer to 0 or 1 than the limit allows.
-        """
+        """Climb to the widths with the largest evidence; a map closer to 0 or 1 than the limit has none."""
+        # climbing from every start took 2.5 times as long and reached the same evidence
         self.peak = self._best(starts)
         for step in (2, 1):
             while True:
@@ -197,16 +193,14 @@ class _Trial:
 
 
 def _spread_knots(places: Array, weights: Array, count: int) -> Array:
-    """Return knots at weighted quantiles, extreme places included, at least MIN_KNOT_GAP from each other.
-
-    They are thinned from both ends toward the middle, so that outcomes 0 and 1 may change places.
-    """
+    """Return knots at weighted quantiles, extreme places included, at least MIN_KNOT_GAP from each other."""
     wanted = places
     if len(places) > count:
         middle = (np.cumsum(weights) - weights / 2) / weights.sum()
         wanted = np.interp(np.linspace(0.0, 1.0, count), middle, places)
         wanted[0], wanted[-1] = places[0], places[-1]
     away = wanted - (wanted[0] + wanted[-1]) / 2
+    # from both ends toward the middle, so that exchanging the outcomes mirrors the knots
     low = _thinned(wanted[away < -MIN_KNOT_GAP / 2])
     high = -_thinned(-wanted[away > MIN_KNOT_GAP / 2][::-1])[::-1]
     central = wanted[np.abs(away) <= MIN_KNOT_GAP / 2]
@@ -243,11 +237,7 @@ MIN_UNEXPLAINED = 1e-8  # part of a column that others must leave unexplained fo
 
 
 def curvature_pvalue(levels: Levels) -> float:
-    """Return how surprising the residuals are if no power of the logit up to the second explains them.
-
-    Cox's test of a line cannot see a curve whose two ends are off to the same side; this one can. The law is
-    that of chi squared with three degrees of freedom, for many records.
-    """
+    """Return the p-value of a test for a parabola: Cox's line cannot see both ends off to the same side."""
     from scipy.special import gammaincc
 
     place = logit(levels.values, CLIP)
@@ -264,4 +254,4 @@ def curvature_pvalue(levels: Levels) -> float:
     seen = directions[:, : len(lengths)][:, lengths > MIN_UNEXPLAINED * lengths[0]]
     residuals = root * (levels.rates - levels.values) / spread
     statistic = float(np.sum((seen.T @ (orthogonal.T @ residuals)) ** 2))
-    return float(gammaincc(TERMS / 2, statistic / 2))
+    return float(gammaincc(TERMS / 2, statistic / 2))  # chi squared, for many records

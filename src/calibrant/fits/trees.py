@@ -102,19 +102,14 @@ def _is_node(node: Any, place: int, size: int, features: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TreeParams:
-    """How trees grow; the columns in `categorical` hold codes of categories, NaN is missing everywhere.
-
-    `scattered` trees draw thresholds at random: greedy ones miss two columns that matter only together.
-    """
-
-    categorical: tuple[int, ...] = ()
+    categorical: tuple[int, ...] = ()  # columns that hold codes; NaN is missing everywhere
     trees: int = 400
     learning_rate: float = 0.03
     leaves: int = 15
     smallest_leaf: int = 100
     ridge: float = 10.0
     seed: int = 1
-    scattered: bool = False
+    scattered: bool = False  # random thresholds: greedy ones miss two columns that matter only together
 
 
 MIN_THREADED_RECORDS = 200_000  # on fewer, threads that wait for one another cost more than they bring
@@ -214,10 +209,7 @@ def _held_out(
     folds: Sequence[int],
     growth: TreeParams,
 ) -> Array:
-    """Return the log loss of each held-out record after 10, 20, ... trees that did not see it.
-
-    Twice as many trees are tried as have the least loss: with slow learning it may rest and fall again.
-    """
+    """Return the log loss of each held-out record after 10, 20, ... trees that did not see it."""
     parts = [(fold != k, fold == k) for k in folds]
     growing = [GrowingTrees(rows[a], outcome[a], weight[a], growth, start[a]) for a, _ in parts]
     held = np.isin(fold, folds)
@@ -234,17 +226,14 @@ def _held_out(
             reached[inside] += added[:, -1]
         stretches.append(losses)
         means = share @ np.hstack(stretches)
+        # twice as many trees as have the least loss: with slow learning it may rest and fall again
         if len(means) >= 2 * int(np.argmin(means)) + STRETCH_TREES // STAGE_TREES:
             break
     return np.hstack(stretches)
 
 
 def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
-    """Turn nested dictionaries into a table, parents before children.
-
-    LightGBM always sends missing categories to the right. It takes a missing number for 0 if the column
-    had no gaps when it was fitted; here such a record goes where most of the others went.
-    """
+    """Turn nested dictionaries into a table, parents before children."""
     table: list[Node] = []
 
     def place(item: dict[str, Any]) -> int:
@@ -254,12 +243,13 @@ def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
             table[at] = {"value": float(item["leaf_value"])}
             return at
         left, right = place(item["left_child"]), place(item["right_child"])
-        missing_left = False
+        missing_left = False  # LightGBM sends missing categories to the right
         question: dict[str, Any] = {"feature": item["split_feature"]}
         if item["decision_type"] == "==":
             question["codes"] = sorted(int(code) for code in str(item["threshold"]).split("||"))
         else:
             missing_left, question["at_most"] = item["default_left"], float(item["threshold"])
+            # no gaps in the fit: NaN goes where most records went, whereas LightGBM takes it for 0
             if item["missing_type"] != "NaN":
                 sides = [item[name] for name in ("left_child", "right_child")]
                 counts = [side.get("internal_count", side.get("leaf_count", 0)) for side in sides]

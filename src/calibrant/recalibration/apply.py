@@ -37,10 +37,7 @@ USABLE_COLUMN = '"calibrant usable"'
 
 @dataclass(slots=True)
 class LookupAlgebra(SqlAlgebra):
-    """The functions of maps for DuckDB, with pieces looked up in lists by binary search.
-
-    Every step is one of `columns`, which the next query reads: one expression would have to repeat it.
-    """
+    """Functions of maps for DuckDB: each step becomes a column, which one expression would have to repeat."""
 
     columns: list[tuple[str, str]] = field(default_factory=list)
     lists: dict[str, list[Any]] = field(default_factory=dict)
@@ -219,10 +216,7 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
 
 
 def _usable(p: Any) -> Any:
-    """Return the expression of whether a prediction lies in [0, 1].
-
-    p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see `sql.is_probability`).
-    """
+    # p - p: DuckDB may take p <= 1 for true and isnan for false for NaN (see `sql.is_probability`)
     return (p >= 0) & (p <= 1) & (p - p == 0)
 
 

@@ -197,22 +197,18 @@ def gain_interval(
     splits: Sequence[Gains], own: Gains, *, folds: int, confidence: float, chosen: bool = False,
     unchanged: bool = False, variance: float | None = None, more_records: bool = False,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """Return the mean held-out gain and the limits of the delivered map's gain.
-
-    The records alone give too narrow an interval: near a gain of 0, with k parameters, the held-out gain
-    misses the true one by about (chi2_k - k) / n. The optimism of the fit, its gain on its `own` records
-    less the held-out one, measures k / n. For the Brier score, `variance` is the mean variance of an
-    outcome under the map.
-    """
+    """Return the mean held-out gain and the limits of the delivered map's gain."""
     from scipy.special import stdtrit
 
     mean = float(np.mean([one.mean for one in splits]))
     spread = float(np.mean([one.variance for one in splits]))
+    # Near a gain of 0, with k parameters, the held-out gain misses the true one by about (chi2_k - k) / n,
+    # which the variance over records does not show; the optimism of the fit measures k / n.
     optimism = own.mean - mean
     if variance is None:
         spread = max(spread, own.variance) + abs(optimism)
     else:
-        spread += 2.0 * variance * abs(optimism)
+        spread += 2.0 * variance * abs(optimism)  # Brier: the mean variance of an outcome under the map
     squared_error = spread * float(np.mean([one.design_effect for one in splits])) / own.total
     if chosen:
         squared_error += (optimism / 2.0) ** 2
@@ -297,11 +293,7 @@ class Assessor:
         return Folds((self.records,), (self.records.recalibrated(self.delivered),))
 
     def cross_fit(self, split: int, report: Report = silent) -> Folds | str:
-        """Fit the procedure without each fold; return the reason as text if the records cannot be split.
-
-        Folds are random. Folds with equal shares of outcomes would overstate the gain: they agree on the base
-        rate better than new records do. They are used only if a fit would lack an outcome otherwise.
-        """
+        """Fit the procedure without each fold; return the reason as text if the records cannot be split."""
         records = self.records
         if records.why_not_splittable:
             return records.why_not_splittable
@@ -311,6 +303,7 @@ class Assessor:
         try:
             units = records.n if records.clusters is None else len(np.unique(records.clusters))
             folds = max(2, min(self.plan.folds, units))
+            # stratified folds agree on the base rate better than new records do, which overstates the gain
             parts = records.cut(folds, seed, stratified=False)
             if any(rest.outcomes_seen < records.outcomes_seen for rest, _ in parts):
                 parts = records.cut(folds, seed)
@@ -357,10 +350,7 @@ class Assessor:
         return Change(before, after, gain, lower, upper + (self._unseen(own) if loss == "log" else 0.0))
 
     def _unseen(self, own: Gains) -> float:
-        """Return what the map could gain on predictions of exactly 0 or 1 that were never wrong here.
-
-        One that is wrong costs 36 nats, and k that were right leave a rate of up to 1 - 0.025^(1/k).
-        """
+        """Return what the map could gain on predictions of 0 or 1, never wrong here: a miss costs 36 nats."""
         if isinstance(self.records, ClassRecords):
             return 0.0
         p = self.records.given

@@ -44,17 +44,13 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupSide(Result):
-    """The predictions of a group, as they are or repaired, against the outcomes.
-
-    `difference` is observed minus predicted, with the 95% interval `low` to `high` of this group alone;
-    `pvalue` is adjusted for all groups that were tested, and None where the group was listed only.
-    """
+    """The predictions of a group, as they are or repaired, against the outcomes."""
 
     predicted: float
-    difference: float
-    low: float
+    difference: float  # observed minus predicted
+    low: float  # of the 95% interval of this group alone
     high: float
-    pvalue: float | None
+    pvalue: float | None  # adjusted for all groups tested; None where the group was listed only
     pvalue_is_bound: bool
     brier: float
 
@@ -103,21 +99,16 @@ class ChangeInterval(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupChange(Result):
-    """One group before and after a repair, on records that the repair was not fitted to.
-
-    `farther` is by how much its mean prediction moved away from the observed frequency (negative: closer),
-    `brier` by how much its Brier score grew (negative: it gains). Groups that are not
-    `judged` have too few records to say more than that.
-    """
+    """One group before and after a repair, on records that the repair was not fitted to."""
 
     rule: str
     size: int
     happened: float
     before: GroupSide
     after: GroupSide
-    farther: ChangeInterval
-    brier: ChangeInterval
-    judged: bool
+    farther: ChangeInterval  # of the mean prediction, from the observed frequency
+    brier: ChangeInterval  # its growth: negative is a gain
+    judged: bool  # whether the records are enough for words on it
 
     @property
     def effect(self) -> str:
@@ -148,17 +139,14 @@ def group_changes(
     members: Mapping[str, Members],
     smallest: int,
 ) -> list[GroupChange]:
-    """Return the change of every group that both audits list, with limits that hold for all groups at once.
-
-    The standard error of the observed rate is taken as if it lay between both predictions.
-    """
+    """Return the change of every group that both audits list, its limits holding for all groups at once."""
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
     groups = {rule: group for rule, group in before.items() if rule in after and rule in members}
     reach = _reach(sum(group.size >= smallest for group in groups.values()))
     collected = []
     for rule, group in groups.items():
         w, outcome, p, q = (x[members[rule]] for x in (weight, y, *sides))
-        share, middle = w / w.sum(), (p + q) / 2
+        share, middle = w / w.sum(), (p + q) / 2  # the error is taken as if the true rate lay between p and q
         rate, error = dot(share, outcome), float(np.sqrt(np.sum(share**2 * middle * (1 - middle))))
         means = dot(share, p), dot(share, q)
         rates = (rate, rate - reach * error, rate + reach * error)
@@ -311,21 +299,14 @@ class GroupGain(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupAssessment(Result):
-    """The audit of held-out predictions before and after, and the group that gains least.
-
-    The audit may still reject after a repair; then it says so. `least` is the group with the smallest gain
-    among all values of the covariates (numbers in four ranges); if its upper limit is below 0 it is worse
-    off than before, beyond chance, although the group was picked as the worst of `groups`. `changes` has
-    every group before and after: the values of the groups that were named, alone and in pairs, and the values
-    of further covariates (numbers in four ranges). `audited` says which groups the audits looked at.
-    """
+    """The audit of held-out predictions before and after, and the group that gains least."""
 
     before: GroupAudit
     after: GroupAudit
-    least: GroupGain | None
-    groups: int
-    changes: tuple[GroupChange, ...] = ()
-    audited: str = ""
+    least: GroupGain | None  # its limits allow for its being picked as the worst of `groups`
+    groups: int  # all values of the covariates, numbers in four ranges
+    changes: tuple[GroupChange, ...] = ()  # of groups named, alone and in pairs, and of further covariates
+    audited: str = ""  # which groups the audits looked at
 
     # folds share records, and the limits are of a limit law
     approximate: ClassVar[tuple[str, ...]] = ("after", "least", "changes")
@@ -464,7 +445,6 @@ HELD_OUT = (
 
 
 def change_table(changes: Sequence[GroupChange]) -> Table:
-    """Return every group before and after a repair, with one word for the change."""
     columns = ("group", "records", "difference before → after", "change")
     lines = (
         (

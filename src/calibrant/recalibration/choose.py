@@ -37,19 +37,13 @@ MIN_COMPILED_LEVELS = 3_000  # levels from which compiling the kernels pays off 
 
 
 def _chosen(sample: Sample, offered: Sequence[Method], costs_by_method: Mapping[str, Costs]) -> Method:
-    """Return the simplest change as good as the best if its gain is sure, else what a test supports.
-
-    Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
-    records Cox's test found miscalibration that the cross-fitted gain did not show. It supports its own
-    line only; with 1,000 records a test for a bend found curves whose intercept and slope are right. A test
-    of differences between groups likewise decides for shifts of groups that are better on held-out records,
-    but by less than one standard error: such a margin alone changes with the folds.
-    """
+    """Return the simplest change as good as the best if its gain is sure, else what a test supports."""
     unchanged, *changes = offered
     if not changes:
         return unchanged
     best = min((costs_by_method[c.name] for c in changes), key=lambda cost: cost.mean)
     simplest = next(c for c in changes if _gap(costs_by_method[c.name], best) <= MAX_LOSS_SE)
+    # a lead of less than one standard error changes with the folds: shifts of groups then need a test
     shifts = next((c for c in changes if c.name == SHIFTS), None)
     if shifts is not None and not simplest.needs_covariates and isinstance(sample, RowSample):
         closer = costs_by_method[shifts.name].mean < costs_by_method[simplest.name].mean
@@ -58,6 +52,8 @@ def _chosen(sample: Sample, offered: Sequence[Method], costs_by_method: Mapping[
     if gain > MIN_GAIN_SE:
         return simplest
     named = {method.name: method for method in changes}
+    # Few held-out records cannot show what a test on all can: with 100, Cox's test found miscalibration; it
+    # supports its own line only. With 1,000, one for a bend found curves whose intercept and slope are right.
     if _cox_rejects(sample.levels):
         return named.get(LINE, simplest if gain > 0 else unchanged)
     bent = sample.levels.total >= MIN_CURVE_RECORDS and curvature_pvalue(sample.levels) < TEST_LEVEL
@@ -95,10 +91,7 @@ def auto(
     folds: int = FOLDS,
     report: Report = silent,
 ) -> Fitted:
-    """Cross-fit all candidates on the same folds; fit the simplest as good as the best to all records.
-
-    Candidates that cannot be fitted on some fold are left out, with the reason.
-    """
+    """Cross-fit all candidates on the same folds; fit the simplest as good as the best to all records."""
     if candidates is None:  # simplest first
         known = [row for row in recalibrations().values() if row.auto]
         offered = [row for row in known if sample.covariates or not row.needs_covariates]

@@ -57,20 +57,14 @@ Fit = Callable[..., Fitted]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Method:
-    """What the library knows of a method; the command line, docs, laws and benchmarks are made from this.
-
-    `fit(sample, *, seed, **options)` fits two classes. A method that needs covariates finds them in
-    `sample.covariates`, in the order of the records, and its map predicts from (p, covariates).
-    `fit_classes(records, *, seed, **options)` fits several classes. Defaults of options are in the
-    signatures, and nowhere else.
-    """
+    """What the library knows of a method; the command line, docs, laws and benchmarks are made from this."""
 
     name: str
     meaning: str  # one line that a newcomer understands
     citation: str
-    fit: Fit | None = None
-    fit_classes: Fit | None = None
-    needs_covariates: bool = False
+    fit: Fit | None = None  # (sample, *, seed, **options), two classes; only the signature has the defaults
+    fit_classes: Fit | None = None  # the same for several classes
+    needs_covariates: bool = False  # in `sample.covariates`, by record; its map predicts from (p, covariates)
     needs_both_outcomes: bool = False
     monotone: bool = True  # non-decreasing, unless a fitted slope is negative
     keeps_ranks: bool = False  # different predictions stay different within the range seen
@@ -88,7 +82,6 @@ class Method:
 
     @property
     def exportable(self) -> bool:
-        """Whether the map can be written as SQL."""
         return not self.needs_covariates
 
     @property

@@ -324,10 +324,7 @@ BAND_METHOD = (
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MapBand(Result):
-    """Limits of the true calibration curve, one pair per prediction, at `confidence`.
-
-    They hold for each prediction individually, not for all of them at once.
-    """
+    """Limits of the true calibration curve at `confidence`, for each prediction alone, not all at once."""
 
     lower: Array
     upper: Array

@@ -105,14 +105,11 @@ def _dealt(keys: npt.NDArray[Any], folds: int, seed: int, stratified: bool) -> I
 
 @dataclass(frozen=True, eq=False)
 class RowSample(Sample):
-    """Single records in canonical order: by prediction, outcome, weight, cluster, then covariates.
-
-    The weights sum to the (effective) number of records. `covariates` are columns in the same order.
-    """
+    """Single records in canonical order: by prediction, outcome, weight, cluster, then covariates."""
 
     predictions: Array
     outcomes: Array
-    weights: Array
+    weights: Array  # their sum is the (effective) number of records
     clusters: Ints | None = None
     covariates: Columns = field(default_factory=lambda: NOTHING)
     groups: tuple[str, ...] = ()  # which of the covariates are groups to repair
@@ -268,12 +265,10 @@ class ForecastSample(Sample):
 
     @cached_property
     def in_cells(self) -> CellSample | None:
-        """Very many records of equal weight with neighboring predictions merged, else None.
-
-        What that changes of a loss is of second order in the width of a cell, 2^-15 at most.
-        """
+        """Very many records of equal weight with neighboring predictions merged, else None."""
         if self.n <= MAX_DEALT_RECORDS or not self.binary or self.forecasts.record_weights is not None:
             return None
+        # losses change to second order only in the width of a cell, 2^-15 at most
         return counted_cells(coarse(self.forecasts, FOLD_CELLS), self.n)
 
     @cached_property
@@ -497,10 +492,7 @@ def _texts(names: list[Any]) -> tuple[str, ...]:
 
 
 def _content_ranks(table: Array, labels: Ints, weights: Array, named: Ints) -> Ints:
-    """Return the place of each class by frequency and mean probability; names break ties.
-
-    Permuting the columns, labels included, then permutes the fit and nothing else.
-    """
+    """Rank classes by frequency, mean, then name: permuting columns and labels only permutes the fit."""
     frequency = np.array([np.sort(weights[labels == k]).sum() for k in range(table.shape[1])])
     means = np.sort(table, axis=0).sum(axis=0)
     order = np.lexsort((named, means, frequency))

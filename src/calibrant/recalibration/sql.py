@@ -16,17 +16,11 @@ from calibrant.results import Array
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """How an engine quotes names and calls a double; `most` is the largest expression it is known to take.
-
-    `never` are characters that its quoted names cannot hold. `strict` engines read 0.5e0 as a decimal, and
-    stop at products of doubles that are too small for one.
-    """
-
     quote: str
-    double: str
-    most: int  # characters
-    never: str = ""
-    strict: bool = False
+    double: str  # the name of the type
+    most: int  # characters of the largest expression that it is known to take
+    never: str = ""  # characters that its quoted names cannot hold
+    strict: bool = False  # reads 0.5e0 as a decimal, and stops at products too small for a double
 
 
 DIALECTS = {
@@ -161,12 +155,10 @@ def quoted_column(name: str, dialect: SqlDialect) -> str:
 
 
 def is_probability(number: Sql, dialect: str) -> str:
-    """Return the SQL of whether a number lies in [0, 1]; NULL and NaN do not.
-
-    DuckDB takes the comparisons for true where a Parquet file states a smallest and largest value within
-    [0, 1]; such statements leave NaN out.
-    """
+    """Return the SQL of whether a number lies in [0, 1]; NULL and NaN do not."""
     inside = f"{number.text} >= 0e0 AND {number.text} <= 1e0"
+    # DuckDB takes `inside` for true where a Parquet file states a smallest and largest value in [0, 1];
+    # these leave NaN out.
     return f"ISFINITE({number.text}) AND {inside}" if dialect == "duckdb" else inside
 
 
@@ -182,10 +174,7 @@ COLUMN_SUFFIX = "_recalibrated"
 
 
 def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -> str:
-    """Return a list for SELECT: the recalibrated probability of each class, called NAME_recalibrated.
-
-    Rows that predict refuses (a number missing or outside [0, 1], a sum other than 1) become NULL.
-    """
+    """Return a list for SELECT: NAME_recalibrated of each class, NULL in rows that predict refuses."""
     if isinstance(columns, str) or len(columns) != classes or len(set(columns)) != len(columns):
         rule = f"must name the columns of the {classes} classes, in order"
         raise InvalidInputError("column", rule, f"got {columns!r}")

@@ -35,15 +35,12 @@ class Algebra(Protocol):
     def number(self, value: float) -> Any: ...
 
     def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
-        """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k].
-
-        The tree is balanced: its depth stays below any parser's limit.
-        """
+        """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
 
         def tree(first: int, last: int) -> Any:
             if first == last:
                 return formula(*(self.number(float(table[first])) for table in tables))
-            middle = (first + last) // 2
+            middle = (first + last) // 2  # balanced: the depth stays below any parser's limit
             return self.when(p < float(cuts[middle]), tree(first, middle), tree(middle + 1, last))
 
         return tree(0, len(cuts))
@@ -114,8 +111,6 @@ def _within(low: float, high: float) -> str:
 
 
 class Interval(NamedTuple):
-    """Lower and upper limits, one pair per prediction."""
-
     lower: Array
     upper: Array
 
@@ -168,7 +163,6 @@ class Map(ABC):
         raise InvalidInputError(f"the map of {self.form!r}", "cannot be written as an expression", hint=hint)
 
     def interval(self, p: Array) -> Interval:
-        """Return limits per prediction, where the method has them."""
         raise InvalidInputError(
             f"a {self.form} map", "has no interval", hint='use "venn-abers" or "histogram"'
         )

@@ -114,10 +114,7 @@ class OneVsRestMap(MapPerClass):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopLabelMap(MapPerClass):
-    """The probability of the predicted class, mapped by a pooled map and then by that of the class.
-
-    The other classes keep their proportions.
-    """
+    """The top class mapped by a pooled map, then by its own; the other classes keep their proportions."""
 
     form: ClassVar[str] = "top-label"
     pooled: Map

@@ -35,16 +35,13 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnShifts:
-    """The shifts of the levels of one column, with their standard errors and numbers of records.
-
-    `slopes` are changes of the slope per level, in units of the logit's deviation; None where not fitted.
-    """
+    """What the levels of one column add to the logit, with standard errors and numbers of records."""
 
     column: BinnedColumn
     shifts: Array
     errors: Array
     records: Array
-    slopes: Array | None = None
+    slopes: Array | None = None  # added to the slope, in units of the logit's deviation; None if not fitted
 
     @property
     def feature(self) -> Feature:

@@ -46,18 +46,15 @@ def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
 
 
 def finder(cuts: Array, side: Literal["left", "right"], size: int) -> Callable[[Array], Places]:
-    """Return a function that finds what np.searchsorted finds, made for `size` numbers in all.
-
-    A grid of equal cells leaves one comparison where a cell has one cut; a bisection waits for a dozen.
-    Which cell a number is in never falls as the number rises, whatever the rounding, so that a cut in another
-    cell is on the side that its cell says.
-    """
+    """Return a function that finds what np.searchsorted finds, made for `size` numbers in all."""
 
     def bisected(x: Array) -> Places:
         return np.searchsorted(cuts, x, side=side)
 
     if size < max(MIN_GRID_PREDICTIONS, MIN_PREDICTIONS_PER_CUT * len(cuts)) or len(cuts) < 2:
         return bisected
+    # A cell with one cut takes one comparison; a bisection waits for a dozen. Rounding does no harm: the cell
+    # never falls as the number rises, so that a cut in another cell is on the side that its cell says.
     last = CELLS * len(cuts) - 1
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         scale = last / (cuts[-1] - cuts[0])
@@ -306,17 +303,14 @@ class PairMap(Map):
 
 @dataclass(frozen=True, slots=True)
 class LogisticMap(Map):
-    """Shift, temperature, Platt and beta maps: `low` multiplies ln c, `high` -ln(1 - c).
-
-    Values are scaled to lie between `lowest` and `highest`, which files name only where they matter.
-    """
+    """Shift, temperature, Platt and beta maps: `low` multiplies ln c, `high` -ln(1 - c)."""
 
     form: ClassVar[str] = "logistic"
     intercept: float
     low: float
     high: float
     clip: float
-    lowest: float = 0.0
+    lowest: float = 0.0  # values are scaled to lie between these
     highest: float = 1.0
 
     @classmethod

@@ -112,11 +112,7 @@ def _void(sample: Sample) -> str:
 
 
 def _binning(sample: Sample, seed: int) -> _Binning:
-    """Cut at predictions that occur once, whose records are left out; else at a random half of the records.
-
-    A few ties move an edge to the next prediction that occurs once. With weights, or if nearly all
-    predictions are tied, the edges come from one half of the records and the rates from the other.
-    """
+    """Cut at predictions that occur once, leaving out their records; else at a random half of the records."""
     levels, n = sample.levels, sample.n
     untied = _untied(sample)
     whole = not untied and (bool(sample.why_not_splittable) or n < 4)
@@ -187,13 +183,10 @@ def untied_edges(levels: Levels, bins: int) -> Array | None:
 
 
 def bin_rates(levels: Levels, edges: Array, basis: str = "", *, without_edges: bool = False) -> RateBins:
-    """Return the rate of each bin, that of all records where it is empty.
-
-    Given the edges, records strictly inside a bin are independent draws; the one that made the edge is not.
-    """
+    """Return the rate of each bin, that of all records where it is empty."""
     member = np.searchsorted(edges, levels.values, side="left")
     weights = levels.weights.copy()
-    if without_edges:
+    if without_edges:  # a record that made an edge is not an independent draw; those strictly inside are
         weights[np.isin(levels.values, edges)] = 0.0
     counts = np.bincount(member, weights, len(edges) + 1)
     ones = np.bincount(member, weights * levels.rates, len(edges) + 1)
@@ -203,8 +196,5 @@ def bin_rates(levels: Levels, edges: Array, basis: str = "", *, without_edges: b
 
 
 def simultaneous_tolerance(smallest: float, bins: int, alpha: float) -> float:
-    """Return eps such that all bins are within eps of their true rates with probability 1 - alpha.
-
-    Hoeffding's inequality on the `smallest` number of records inside a bin (Gupta and Ramdas 2021).
-    """
+    """Return how far bins of `smallest` records or more may all be off: Hoeffding (Gupta and Ramdas 2021)."""
     return float(np.sqrt(np.log(2 * bins / alpha) / (2 * smallest))) if smallest > 0 else np.inf

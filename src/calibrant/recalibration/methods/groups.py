@@ -85,13 +85,10 @@ def hierarchical(
 
 
 def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
-    """Test whether some column's levels differ in their residuals from the spline; Bonferroni over columns.
-
-    Rao's score test, which does not allow for clusters: they give 1.
-    """
+    """Return the p-value of Rao's test for levels whose residuals from the spline differ (Bonferroni)."""
     from scipy.special import chdtrc
 
-    if sample.clusters is not None or not sample.covariates:
+    if sample.clusters is not None or not sample.covariates:  # the test does not allow for clusters
         return 1.0
     given = _encoded(sample)
     columns = binned_columns(given, bins)
@@ -123,14 +120,12 @@ NOTHING_TO_PATCH = "No group needed a patch that held-out records support: the m
 
 
 def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
-    """Fit the spline, then shift the worst cell of group and score range again and again.
-
-    Groups are the rules, or the values of columns; for numbers, the two sides of each of `bins` quantiles.
-    """
+    """Fit the spline, then shift the worst cell of group and score range again and again."""
     whole_number("bins", bins, 2)
     start = spline(sample, seed=seed)
     x = logit(start.map.predict(sample.predictions), CLIP)
     held_out = sample.fold_of(10, seed) < 10 * HELD_OUT_SHARE
+    # columns of numbers give the two sides of each of `bins` quantiles as groups
     inside, words, mapped = (_by_rules if sample.rules else _by_columns)(sample, start.map, bins)
     patches = tuple(patched(x, sample.outcomes, sample.weights, inside, held_out))
     note = () if patches else (NOTHING_TO_PATCH,)
@@ -232,9 +227,7 @@ GROWTH = {
 def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int = 3) -> Fitted:
     """Refit a model to covariates and its previous prediction, `times` times on the same records.
 
-    The predictions given are those of a model fitted to other records. "tree" is a decision tree with at
-    least 100 records per leaf, "boosting" is LightGBM with its defaults, "logistic" is logistic regression
-    with scikit-learn's default ridge, on numbers divided by their largest, solved to the end.
+    The predictions given must be those of a model fitted to other records.
     """
     if model not in get_args(Model):
         raise reject_name("model", str(model), list(get_args(Model)))
@@ -245,7 +238,7 @@ def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int =
     for _ in range(times):
         rows = np.column_stack((given.rows, q))
         data = rows, sample.outcomes, weight
-        if model == "logistic":
+        if model == "logistic":  # with scikit-learn's default ridge, on numbers divided by their largest
             models.append(logistic_regression(*data, given.categorical))
         else:
             growth = replace(GROWTH[model], categorical=given.categorical)
