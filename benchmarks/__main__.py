@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import subprocess
 import sys
 import time
 
@@ -28,10 +29,13 @@ def main() -> None:
     names, rows = sys.argv[1:split], sys.argv[split + 1 :]
     if names in ([], ["accuracy"]):
         names = [name for name in found if (name in SIMULATIONS) == bool(names)]
-    for name in names:
+    if len(names) == 1:
+        importlib.import_module(f"benchmarks.{names[0]}").main(*rows)
+        return
+    for name in names:  # each in a process of its own: memory and caches of one would change another
         print(f"\n== {name} ==", flush=True)
         start = time.perf_counter()
-        importlib.import_module(f"benchmarks.{name}").main(*rows)
+        subprocess.run([sys.executable, "-m", "benchmarks", name, "--", *rows], check=True)
         print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
 
 

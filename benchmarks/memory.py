@@ -19,6 +19,13 @@ from pathlib import Path
 
 from benchmarks.harness import Report
 
+MEASURED = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+process.returncode = os.waitstatus_to_exitcode(status)
+print(process.returncode, usage.ru_maxrss)
+"""  # a small process starts the command, which inherits the peak of the one that starts it
 ROWS = 30_000_000
 LIMIT = 2_000  # MB
 COLUMNS = ("-y", "y", "-p", "p")
@@ -98,17 +105,16 @@ def peak(words: tuple[str, ...], count: int, folder: Path, codes: tuple[int, ...
         if name in words and words != first and not (folder / name).exists():
             peak(first, count, folder, (0, 1))
     typed = [rows if word == "ROWS" else word for word in words]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "calibrant", *typed],
-        cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
     start = time.monotonic()
-    _, status, usage = os.wait4(process.pid, 0)
-    code = process.returncode = os.waitstatus_to_exitcode(status)
+    found = subprocess.run(
+        [sys.executable, "-c", MEASURED, sys.executable, "-m", "calibrant", *typed],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    code, kilobytes = map(int, found.stdout.split())
     print(f"  calibrant {' '.join(words)}: exit code {code}, {time.monotonic() - start:.0f} s", flush=True)
     if code not in codes:
         raise RuntimeError(f"calibrant {' '.join(words)} ended with exit code {code}")
-    return usage.ru_maxrss / 1024
+    return kilobytes / 1024
 
 
 def rows_file(folder: Path, rows: int) -> str:

@@ -275,7 +275,7 @@ def choose_threshold(
     """
     if clusters is not None:
         rule = "cannot be given: the guarantee needs independent rows"
-        hint = "keep one record per cluster, or choose on the clusters' means"
+        hint = "keep one record per cluster"
         raise InvalidInputError("clusters", rule, hint=hint)
     target, level = open_share("risk", risk), open_share("confidence", confidence)
     y, p, ends, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)

@@ -74,8 +74,8 @@ def sentence(subject: str, rule: str, got: str = "", hint: str = "", place: Plac
 
 
 def _ended(text: str) -> str:
-    """End a sentence with one full stop; what was found, such as a name, may have its own."""
-    return text if text.endswith(".") else f"{text}."
+    """End a sentence with one period; what was found, such as a name, may have its own."""
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 class CalibrantError(ValueError):
@@ -170,7 +170,7 @@ def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
     """Build the error for a name that is not one of `known`, suggesting the closest.
 
     >>> reject_name("measure", "log", ["log-loss", "log-mcb"]).hint
-    "did you mean 'log-loss'"
+    "did you mean 'log-loss'?"
     >>> reject_name("by", "a,b", ["a", "b", "ab"]).hint
     'these are 2 names; give one at a time, and repeat the option where it takes several'
     """
@@ -180,7 +180,7 @@ def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
     parts = [part.strip() for part in typed.split(",")]
     begun = [one for one in names if typed and one.startswith((f"{typed}-", f"{typed}_"))]
     close = begun or difflib.get_close_matches(typed, names, n=1)
-    hint = f"did you mean {close[0]!r}" if close else ""
+    hint = f"did you mean {close[0]!r}?" if close else ""
     if len(parts) > 1 and all(part in names for part in parts):
         one = "give one at a time, and repeat the option where it takes several"
         hint = f"these are {len(parts)} names; {one}"

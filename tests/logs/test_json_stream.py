@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from calibrant.errors import UnreadableFileError
 from calibrant.logs import json_stream
-from calibrant.logs.json_stream import Archive, array_items, object_items
+from calibrant.logs.json_stream import array_items, object_items
+from calibrant.logs.zip_archive import Archive
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,6 +51,8 @@ def test_every_chart_is_in_a_section(page):
 
 
 def test_every_chart_can_be_drawn_in_a_notebook():
+    files = {path.stem for path in Path(charts.__file__).parent.glob("*.py")} - {"__init__", "canvas"}
+    assert files == set(charts.CHARTS), "each file of report/charts/ has a line in CHARTS of its __init__.py"
     for file, names in charts.CHARTS.items():
         module = import_module(f"calibrant.report.charts.{file}")
         drawn = {name for name, item in vars(module).items() if isinstance(item, drawing)}

@@ -93,7 +93,7 @@ def test_prints_the_rules_and_the_seed():
         (([0.5],), {"lies": {"fib": lambda p: [0.1, 0.2]}}, "one report per prediction"),
         (([0.5],), {"lies": {"fib": 3}}, "must map names to functions"),
         (([0.5],), {"lies": {"honest": lambda p: p}}, "none of them 'honest'"),
-        (([0.5],), {"lies": []}, "must name a lie or more"),
+        (([0.5],), {"lies": []}, "must name at least one lie"),
         (([0.5],), {"lies": [["mean"]]}, "lie must be one of"),
         (([0.5, 0.5],), {"lies": {"fib": lambda p: [0.1, 0.2]}}, "lie 'fib' must return the same report"),
         (([0.5],), {"draws": 0}, "draws must be a whole number"),

@@ -66,7 +66,7 @@ def check(
     if max_group_z is None:
         opt.refuse_typed("needs --max-group-z", "groups")
     elif not max_group_z >= 0:
-        raise InvalidInputError("--max-group-z", "must be a number from 0", f"got {max_group_z}")
+        raise InvalidInputError("--max-group-z", "must be 0 or more", f"got {max_group_z}")
     if confidence:
         open_share("confidence", confidence)
     used = recorded_seed(seed)

@@ -29,7 +29,7 @@ from calibrant.online.state import sealed
 
 ALPHA = 0.05
 SCHEMA, SCHEMA_VERSION = "calibrant-monitor", 1
-OTHER_KIND = "was it made with another --by"
+OTHER_KIND = "was it made with another --by?"
 MAX_GROUPS_NAMED = 3  # in the line of an alarm
 
 
@@ -91,7 +91,7 @@ def _opened(
             return Monitor(alpha=level)
         names = groups or _groups(rows, by)
         if not names:
-            hint = "name every group that may come with --group, or begin with a file that has them"
+            hint = "use --group to name every group that may occur, or begin with a file that has them"
             raise InvalidInputError(f"column {by!r}", "must have groups", "got no rows", hint)
         return GroupMonitor(names, alpha=level)
     read: Callable[[str], Monitor | GroupMonitor] = (Monitor if by is None else GroupMonitor).from_json
@@ -160,7 +160,7 @@ def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha:
     show_table(["group", *columns], [_line(name, one, new[name]) for name, one in readings.items()])
     when = "" if raised else ", raised by an earlier run"
     words = f"ALARM{when}: evidence against calibration{_since(readings)}" if alarm else "no alarm"
-    stays = "; it stays on, start over with a new state file" if alarm else ""
+    stays = "; it stays on until you start over with a new state file" if alarm else ""
     print_note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")
 
 

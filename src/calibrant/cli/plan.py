@@ -41,13 +41,17 @@ WIDTHS = ("ratio_width", "slope_width", "c_width")
 @opt.option_of(required_samples, "--power", help="Probability of detection.")
 @opt.option_of(required_samples, "--alpha", help="Level of the test.")
 @click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")
-@click.option("--reject", type=float, help="Distance too large: records that decide between the two.")
-@opt.option_of(required_samples, "--confidence", help="Of that verdict.")
+@click.option("--reject", type=float, help="Distance too large to accept; with --accept.")
+@opt.option_of(
+    required_samples,
+    "--confidence",
+    help="Confidence of that verdict, and of the intervals of the widths asked for.",
+)
 @click.option(
     "--measure", "-m", type=opt.MEASURE, help=f"To test with; {DEFAULT_TEST}, or lower-distance to decide."
 )
 @click.option("--alternative", type=click.Choice(list(ALTERNATIVES)), default="shift",
-              help="In which way the predictions may be wrong.")  # fmt: skip
+              help="How the predictions may be wrong.")  # fmt: skip
 @opt.option_of(required_samples, "--draws", help="Simulated data sets.")
 @opt.seed
 @opt.as_json

@@ -61,7 +61,8 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
               help="Whether weights are sampling weights or counts of equal records.")  # fmt: skip
 @opt.columns_option("--covariates", help="Columns for methods that repair groups.")
 @opt.columns_option(
-    "--groups", help="As --covariates; their values, alone and in pairs, are audited as by evaluate --groups."
+    "--groups",
+    help="Like --covariates; their values, alone and in pairs, are also audited, as by evaluate --groups.",
 )
 @click.option("--rules", type=opt.InputPath(dir_okay=False),
               help="Groups to repair with --method patch, from calibrant audit --rules.")  # fmt: skip
@@ -130,7 +131,7 @@ def recalibrate(
             if not refused:
                 rest = 1.0 - FIT_SHARE
                 fitted.assess(None if bar is None else lambda share: bar(FIT_SHARE + share * rest))
-    except TooFewRecordsError as error:  # for the method whatever is forced, or of one outcome alone
+    except TooFewRecordsError as error:  # too few for the method even with --force, or only one outcome
         click.echo(f"calibrant: too little data: {error} Nothing written.", err=True)
         sys.exit(UNDECIDED)
     if refused:

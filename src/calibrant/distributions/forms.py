@@ -71,7 +71,7 @@ class Members:
         return self.values[:, rank - 1], rank / (m + 1), rank / (m + 1)
 
     def pooled_quantile(self, level: float, y: Array) -> Array:
-        """Return the value of that rank among the members and the outcome, which does not say whose it is."""
+        """Return the value of that rank among members and outcome, without saying which is the outcome."""
         rank = round(level * (self.values.shape[1] + 1))
         return np.clip(y, self.values[:, rank - 2] if rank > 1 else -np.inf, self.values[:, rank - 1])
 

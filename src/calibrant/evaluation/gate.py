@@ -271,7 +271,7 @@ def assert_calibrated(
         if name not in measures():
             raise reject_name("measure of max", name, list(measures()))
         if number(f"limit of {name!r}", limit) < 0:
-            raise InvalidInputError(f"limit of {name!r}", "must be a number from 0", f"got {limit!r}")
+            raise InvalidInputError(f"limit of {name!r}", "must be 0 or more", f"got {limit!r}")
     confidence_or_none("confidence", confidence)
     if fewest is not None:
         whole_number("fewest", fewest, 1)

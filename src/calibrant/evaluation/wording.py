@@ -34,8 +34,8 @@ THRESHOLDS = (
 )  # fmt: skip
 ROUNDING = 1e-12
 MIN_VARIANCE = 0.02  # of an outcome predicted at 0 or 1, so that one failure is not infinite evidence
-MIN_EVIDENCE_SHARE = 0.9  # of the clearest: of such thresholds the one with the most records is named
-VIVID = 0.05  # a gap that whole percentages show, preferred where one is as clear
+MIN_EVIDENCE_SHARE = 0.9  # of the largest |z|: of the thresholds that reach it, the one with most records
+VIVID = 0.05  # a gap that shows in whole percentages; preferred among equally clear ones
 Texts = tuple[str, ...]
 
 

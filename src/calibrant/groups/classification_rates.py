@@ -15,7 +15,7 @@ from calibrant.formatting import percent
 from calibrant.groups.audit_result import Group
 from calibrant.groups.rules import Rule, single_column, written_labels
 from calibrant.groups.statistics import ROWS
-from calibrant.inference.gap_interval import wilson_interval
+from calibrant.inference.group_interval import wilson_interval
 from calibrant.inputs import closed_share
 from calibrant.metrics.calling import shares_parameters
 from calibrant.records import Missing, check_records

@@ -25,7 +25,7 @@ from calibrant.groups.compare_groups_result import (
 )
 from calibrant.groups.rules import single_column, written_labels
 from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_test, log_odds_slope
-from calibrant.inference.gap_interval import row_interval
+from calibrant.inference.group_interval import row_interval
 from calibrant.inference.null import ClusterSummary
 from calibrant.inference.odds_shift import common_shift, odds_of
 from calibrant.inference.pvalues import MORE_DRAWS, holm

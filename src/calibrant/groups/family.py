@@ -21,7 +21,7 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.statistics import MIN_THREADED_MEMBERS, Curves, Terms, Variant
 from calibrant.groups.stratified import OverallCurve
 from calibrant.groups.subpopulations import Batch, Lists, Partition
-from calibrant.inference.gap_interval import binary_moments, difference_interval, row_interval
+from calibrant.inference.group_interval import binary_moments, difference_interval, row_interval
 from calibrant.inference.null import SKEWNESS_ALLOWANCE, skewness_of_mean
 from calibrant.inference.pvalues import (
     LEVEL,
@@ -112,7 +112,7 @@ class FamilyNull:
 
     @property
     def skewness(self) -> float:
-        """The skewness of a residual, from the sums that share a sign, which has none."""
+        """The skewness of a residual, from the sums of clusters (signs have none); 0 without clusters."""
         if self.clusters is None:
             return 0.0
         residuals = self.records.weight * (self.records.outcome - self.records.prediction)
@@ -126,7 +126,7 @@ class FamilyNull:
         self.words.steps += len(lists.members) * self.draws
         kernel = _worth_compiling(null_ranges, self.words.steps)
         ranges = self._ranges_by_numpy(lists) if kernel is None else self._compiled_ranges(lists, kernel)
-        return ranges / np.where(deviation == 0, 1.0, deviation)[:, None]  # no doubt: every curve is flat
+        return ranges / np.where(deviation == 0, 1.0, deviation)[:, None]  # deviation 0: every curve is flat
 
     def _compiled_ranges(self, batch: Lists, kernel: Any) -> Array:
         """Advance many curves at once, the subpopulations or the draws shared out among the cores."""

@@ -23,7 +23,7 @@ from calibrant.inference.bootstrap import (
     seminorm_power,
     upper_quantile,
 )
-from calibrant.inference.gap_interval import binary_moments, difference_interval, row_interval
+from calibrant.inference.group_interval import binary_moments, difference_interval, row_interval
 from calibrant.inference.inversion import BY_SCORE, inverted, score_interval
 from calibrant.inference.null import (
     ClusterSummary,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from calibrant.clusters import Clusters
 from calibrant.formatting import dropped_note, format_value, pluralize
 from calibrant.inference.bootstrap import upper_quantile
-from calibrant.inference.gap_interval import wilson_interval
+from calibrant.inference.group_interval import wilson_interval
 from calibrant.inference.null import ClusterSummary, draw_signs
 from calibrant.inference.paired_rows import PairedRows, paired_models
 from calibrant.inference.pvalues import bonferroni

@@ -21,7 +21,7 @@ from calibrant.errors import (
 )
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
-from calibrant.inference.gap_interval import MIN_CLUSTERS
+from calibrant.inference.group_interval import MIN_CLUSTERS
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.parallel import Progress, check_drawing, checked_draws, dot, in_blocks, recorded_seed

@@ -45,7 +45,7 @@ def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
         return each_once([file for one in path for file in resolve_paths(one)])
     text = str(path)
     if "\0" in text:
-        raise UnreadableFileError(f"file {text!r}", "must be a name", "got a zero byte in it")
+        raise UnreadableFileError(f"file {text!r}", "must not contain a null byte", "got one")
     files = list(map(Path, _matches(text) if _is_glob(text) else [text]))
     if not files:
         raise UnreadableFileError(f"file {text!r}", "must match a file", "got none")

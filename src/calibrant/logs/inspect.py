@@ -21,7 +21,8 @@ from calibrant.logs.answer import (
     letter_probabilities,
     normalized,
 )
-from calibrant.logs.json_stream import Archive, is_zip, object_items
+from calibrant.logs.json_stream import object_items
+from calibrant.logs.zip_archive import Archive, is_zip
 
 START_MEMBER, HEADER_MEMBER = "_journal/start.json", "header.json"
 SAMPLE_MEMBER = re.compile(r"samples/.*_epoch_\d+\.json", re.DOTALL)

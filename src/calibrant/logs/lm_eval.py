@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from calibrant.errors import Hint
 from calibrant.logs.answer import NAN, Answer, LogFile, as_number, normalized, softmax
-from calibrant.logs.json_stream import array_items, is_zip, json_lines, unreadable_log
+from calibrant.logs.json_stream import array_items, json_lines, unreadable_log
+from calibrant.logs.zip_archive import is_zip
 
 REQUIRED_FIELDS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
 CHOICE_METRICS = {

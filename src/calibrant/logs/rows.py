@@ -19,8 +19,9 @@ from calibrant.errors import Hint, InvalidInputError, reject_name, warn_user
 from calibrant.frames import to_first_frame
 from calibrant.logs.answer import TOPIC_FIELDS, Answer, LogFile, Options, lookup, meaning
 from calibrant.logs.inspect import START_MEMBER, InspectLog, is_header
-from calibrant.logs.json_stream import Archive, array_items, is_zip, object_items, unreadable_log
+from calibrant.logs.json_stream import array_items, object_items, unreadable_log
 from calibrant.logs.lm_eval import LmEvalLog, is_sample
+from calibrant.logs.zip_archive import Archive, is_zip
 from calibrant.results import frame_of
 
 TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}

@@ -23,14 +23,14 @@ class CutoffForecaster(GuidedStream):
 
     The cutoff error, also called proper calibration error, is the largest total of outcome - forecast over
     the rounds whose forecast lies in an interval: T times `kuiper_error`. Its mean after T rounds is at most
-    1.2 sqrt(T ln(6 sqrt(T))) + sqrt(T) / 2, whatever the outcomes are, T not known in advance; with a known
-    horizon .76 replaces 1.2. The outcomes may depend on everything but the next coin.
+    1.2 sqrt(T ln(6 sqrt(T))) + sqrt(T) / 2, whatever the outcomes are and without knowing T in advance; with
+    a known horizon, 0.76 replaces 1.2. The outcomes may depend on everything but the next coin.
 
     A decision maker who takes the best action under each forecast gains at most twice this error from any
     monotone change of the forecasts. No deterministic forecaster can promise it: against y = 1 whenever
     p < 1/2 its error is T / 4.
-    In the manner of Okoroafor, Kleinberg and Kim (2025). No forecaster achieves O(sqrt T): some factor of at
-    least sqrt(log log T) is needed (Theorem 11 of the proofs).
+    The algorithm follows Okoroafor, Kleinberg and Kim (2025). No forecaster achieves O(sqrt T): a factor of
+    at least sqrt(log log T) is needed (Theorem 11 of the proofs).
 
     `certificate` is the error so far, T times the Kuiper error, computed and not promised, so it may exceed
     `bound()`, which holds for its mean. Never show a forecast before the outcome is fixed, and keep saved

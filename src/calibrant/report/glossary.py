@@ -19,7 +19,7 @@ WORDS: Mapping[str, str] = {
     ),
     "distance to calibration": (
         "How far, on average, the predictions must move to be calibrated (dCE). The lower distance "
-        "holds whatever features lie behind the predictions, the upper distance moves equal "
+        "holds whatever features lie behind the predictions; the upper distance moves equal "
         "predictions alike."
     ),
     "dCE": "See distance to calibration.",

@@ -69,7 +69,7 @@ def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     else:
         raise InvalidInputError("lies", "must be names, or map names to functions", f"got {lies!r}")
     if not chosen or HONEST in chosen:
-        rule = f"must name a lie or more, and none of them {HONEST!r}"
+        rule = f"must name at least one lie, and none of them {HONEST!r}"
         raise InvalidInputError("lies", rule, f"got {list(chosen)}")
     return {name: lie(p, counts) for name, lie in chosen.items()}
 
@@ -107,7 +107,7 @@ Draw = Callable[[np.random.Generator, int], Array]
 
 MAX_ENUMERATED = 1024  # sets of outcomes up to which all are enumerated: 10 records have no more
 MAX_ENUMERATED_ON_REQUEST = 10**5  # the same where this many draws are asked for
-MIN_UNLIKELY_REPLAYS = 10  # of each prediction with its unlikely outcome, for plain draws to do
+MIN_UNLIKELY_REPLAYS = 10  # in which a prediction has its unlikely outcome, for plain draws to suffice
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 CHARTS = {
     "decisions": "decision_curves murphy_difference threshold_loss",
+    "distributions": "curve_of_tests pit_histogram risk_curve",
     "evidence": "cumulative_differences null_histogram smooth_witness",
     "groups": "carriers forest giveaways group_curves groups_in_order groups_within",
     "online": "certificate_over_time evidence_over_time expert_weights gain_over_time",

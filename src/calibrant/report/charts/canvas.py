@@ -50,7 +50,7 @@ class Layer(Spec):
         return Layer({**self, "encoding": {**self.get("encoding", {}), **shown}})
 
     def hover(self, points: int, across: str, labels: Mapping[str, str]) -> Layer:
-        """Return unseen rules over the whole height that show the numbers of the nearest of many points."""
+        """Return invisible full-height rules that show the numbers of the point nearest to the pointer."""
         thick = min(60.0, max(5.0, 1.2 * WIDTH / max(1, points)))
         tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
         return self.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)

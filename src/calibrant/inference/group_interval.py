@@ -1,7 +1,8 @@
 """The interval of a group's difference: observed rate minus mean prediction.
 
-No variance is borrowed from the predictions, which may be wrong. The interval is the union of Student's of
-the mean residual and, where rare events show too little variance, Wilson's of the rate minus the prediction.
+No variance is borrowed from the predictions, which may be wrong. The interval is the union of Student's t
+interval for the mean residual and, where rare events show too little variance, Wilson's interval for the
+rate, minus the mean prediction.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from calibrant.results import Array
 
-MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65% for 95%
+MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted 95% intervals covered only 65%
 MIN_EFFECTIVE_RECORDS = 2.0  # a record that outweighs all others together shows no variance
 MIN_CLUSTERS = 10.0 - 1e-9  # effective number below which nothing keeps its promise; 10 equal ones may round
 GUARD_RECORDS = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions

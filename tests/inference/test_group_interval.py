@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, t
 
 import calibrant as cb
-from calibrant.inference.gap_interval import row_interval, row_moments, wilson_interval
+from calibrant.inference.group_interval import row_interval, row_moments, wilson_interval
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([0.0, 1e-9, 0.1, 0.5, 0.999, 1.0]), st.sampled_from([0.0, 0.3, 1.0, 1.0])),
