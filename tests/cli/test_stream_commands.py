@@ -394,7 +394,7 @@ def test_a_group_that_the_monitor_did_not_begin_with_is_refused_with_the_way_out
     state, words = tmp_path / "s.json", ("-y", "y", "-p", "p", "--by", "g", "--state", tmp_path / "s.json")
     none = write(tmp_path / "none.csv", {"y": [], "p": [], "g": []})
     refused = command("monitor", none, *words).exception
-    assert "column 'g' must have groups; got no rows. Hint: name every group" in str(refused)
+    assert "column 'g' must have groups; got no rows. Hint: use --group to name every group" in str(refused)
     assert command("monitor", none, *words, "--group", "a", "--group", "b").exit_code == 0
     later = stream(50) | {"g": ["a"] * 48 + ["c", "d"]}
     refused = command("monitor", write(tmp_path / "later.csv", later), *words).exception
